@@ -1,0 +1,1 @@
+"""Tempa: a durable job server for geometry that takes minutes."""

@@ -1,0 +1,1 @@
+"""Words every room may use. No I/O; stdlib, pydantic and rfc8785 only."""
