@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from tempa.core.errors import Problem, TempaError
+    from tempa.core.events import Event
+    from tempa.jobs.model import (
+        Admission,
+        Beat,
+        BeatAnswer,
+        CancelOutcome,
+        Claimed,
+        Ending,
+        Job,
+        JobError,
+        JobFilter,
+        Lease,
+        NewJob,
+        StoredArtifact,
+        StoredFile,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +150,69 @@ class Host(Protocol):
 
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke: ...
     async def close(self) -> None: ...
+
+
+class JobStore(Protocol):
+    """Durable jobs. Each command is one whole transaction, its events included.
+
+    A command returns after its commit is on disk, and has then rung the topics of what changed.
+    A store that cannot be reached or written raises `StoreUnavailable` and has done nothing.
+    """
+
+    async def admit(self, new: NewJob) -> Admission: ...
+    async def claim(
+        self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
+    ) -> list[Claimed]: ...
+    async def beat(self, beats: Sequence[Beat], lease_seconds: float) -> list[BeatAnswer]: ...
+    async def settle(self, lease: Lease, ending: Ending) -> bool: ...  # False: fenced off, nothing written
+    async def expired(self, limit: int) -> list[Claimed]: ...  # leases that have run out
+    async def take_over(self, lease: Lease, ending: Ending) -> bool: ...  # settle, if still expired
+    async def void_leases(self) -> int: ...  # at start: every lease of the dead instance is expired
+    async def overdue(self, limit: int) -> list[Job]: ...  # queued past their deadline
+    async def fail_queued(self, job_id: str, error: JobError) -> bool: ...
+    async def seconds_to_next(self, lanes: Sequence[str]) -> float | None: ...  # until a queued run_at
+
+    async def cancel(self, account: str, job_id: str) -> tuple[CancelOutcome, Job] | None: ...
+    async def job(self, account: str, job_id: str) -> Job | None: ...
+    async def jobs(
+        self, account: str, narrow: JobFilter, limit: int, before: str | None
+    ) -> list[Job]: ...  # newest first; `before` is the id to go on from
+    async def queue_position(self, job: Job) -> int: ...  # queued jobs ahead of it, from 0
+    async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]: ...
+    async def feed(self, account: str, after: int, limit: int) -> list[Event]: ...
+    async def mark_removed(self, account: str, job_id: str) -> bool: ...  # False: not terminal
+    async def lapsed(self, limit: int) -> list[Job]: ...  # past retained_until, artifacts not yet removed
+    async def counts(self) -> Mapping[tuple[str, str], int]: ...  # (status, lane) -> jobs
+
+    async def add_file(self, stored: StoredFile) -> None: ...
+    async def file(self, account: str, file_id: str) -> StoredFile | None: ...
+    async def lapsed_files(self, limit: int) -> list[StoredFile]: ...
+    async def forget_file(self, file_id: str) -> None: ...
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - the name of the answer it becomes
+    """The database cannot be reached or cannot be written; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """Bytes the artifact store holds durably."""
+
+    key: str
+    size_bytes: int
+    sha256: str
+
+
+class ArtifactStore(Protocol):
+    """Result and input files. What is acknowledged here is on disk or in the bucket."""
+
+    def scratch(self, name: str) -> Path: ...  # a new empty folder for one attempt, near the store
+    async def keep(
+        self, prefix: str, folder: Path, files: Sequence[MadeFile]
+    ) -> tuple[StoredArtifact, ...]: ...  # moves a scratch folder in whole; then everything is durable
+    async def receive(
+        self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int
+    ) -> StoredObject: ...  # raises Refusal("body-too-large")
+    async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
+    async def delete(self, prefix: str) -> None: ...  # what is gone is fine
+    async def sweep(self, keep: Callable[[str], bool]) -> int: ...  # removes orphans; returns how many

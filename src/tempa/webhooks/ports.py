@@ -6,7 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from tempa.core.events import Event
+    from tempa.webhooks.model import (
+        Attempt,
+        AttemptOutcome,
+        ClaimedDelivery,
+        DeadFilter,
+        DeadGroup,
+        Delivery,
+        DeliveryStatus,
+        Next,
+        Planned,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +58,38 @@ class Sender(Protocol):
 
     async def send(self, request: Outbound) -> Answer: ...
     async def close(self) -> None: ...
+
+
+class WebhookStore(Protocol):
+    """Durable deliveries. Each command is one whole transaction and rings what it changed."""
+
+    async def unplanned(self, limit: int) -> list[Event]: ...  # events not yet fanned out, oldest first
+    async def fan_out(self, planned: Sequence[Planned]) -> int: ...  # gives positions; new deliveries
+    async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]: ...
+    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool: ...
+    async def void_delivery_leases(self) -> int: ...  # at start: the dead instance's become pending
+    async def free_expired_deliveries(self) -> int: ...  # leases that ran out become pending again
+    async def seconds_to_next_delivery(self) -> float | None: ...
+
+    async def deliveries(
+        self,
+        account: str,
+        *,
+        status: DeliveryStatus | None,
+        job_id: str | None,
+        limit: int,
+        before: str | None,
+    ) -> list[Delivery]: ...  # newest first
+    async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None: ...
+    async def dead_groups(self, account: str) -> list[DeadGroup]: ...
+    async def dead_letters(self, account: str, which: DeadFilter, limit: int) -> list[Delivery]: ...
+    async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int: ...
+    async def discard(self, account: str, which: DeadFilter, reason: str) -> int: ...
+    async def delivery_counts(self) -> Mapping[str, int]: ...  # status -> deliveries
+    async def prune_deliveries(self, before: datetime, limit: int) -> int: ...  # finished ones only
+
+
+class Links(Protocol):
+    """Mints a link to a result file that works without a key until it expires."""
+
+    def artifact_url(self, job_id: str, name: str) -> str: ...

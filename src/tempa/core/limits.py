@@ -1,0 +1,43 @@
+"""Every bound at the door, with its reason. `limits.*` settings override; `GET /v1/limits` shows."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+class Limits(BaseModel):
+    """What one request may ask for. Sizes in bytes, lengths in millimetres, times in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # A request is parameters, not geometry: the largest feature tree allowed fits well inside.
+    json_body_bytes: int = Field(MIB, ge=KIB)
+    # STEP files beyond this need more memory than an attempt has.
+    upload_bytes: int = Field(256 * MIB, ge=KIB)
+    image_megapixels: int = Field(64, ge=1)
+    image_bytes: int = Field(32 * MIB, ge=KIB)
+    # The kernel's tolerance is 1e-7 mm: below 1e-3 mm its results were measured wrong by 22 %.
+    length_min: float = Field(1e-3, gt=0)
+    length_max: float = Field(1e6, gt=0)
+    difference_min: float = Field(1e-3, gt=0)
+    holes_max: int = Field(1024, ge=1)
+    tree_nodes_max: int = Field(2000, ge=1)
+    export_formats_max: int = Field(8, ge=1)
+    num_gaussians_min: int = Field(1024, ge=1)
+    num_gaussians_max: int = Field(1_048_576, ge=1)
+    # Proxies cut idle requests at 30 to 60 s.
+    wait_seconds_max: int = Field(30, ge=1)
+    page_max: int = Field(200, ge=1)
+    webhook_body_bytes: int = Field(256 * KIB, ge=KIB)
+    tags_max: int = Field(32, ge=0)
+    tag_name_length_max: int = Field(64, ge=1)
+    tag_value_length_max: int = Field(256, ge=1)
+    url_length_max: int = Field(2048, ge=64)
+    deadline_seconds_max: int = Field(7 * 86_400, ge=1)
+    # An open stream holds a socket and a reader; a client needs a handful.
+    streams_max: int = Field(1000, ge=1)
+
+
+DEFAULT_LIMITS = Limits()
