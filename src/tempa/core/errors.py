@@ -126,7 +126,6 @@ class ProblemKind:
 
 PROBLEMS: Mapping[str, ProblemKind] = {
     "unreadable-json": ProblemKind(400, "The body is not valid JSON"),
-    "malformed-idempotency-key": ProblemKind(400, "The Idempotency-Key is not 1 to 255 printable characters"),
     "malformed-key": ProblemKind(401, "No API key, or one that is not in the form of an API key"),
     "unknown-key": ProblemKind(401, "This API key is not known here"),
     "revoked-key": ProblemKind(401, "This API key was revoked"),

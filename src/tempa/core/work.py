@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from contextlib import AbstractContextManager
 
-FEED = "feed"
-DELIVERIES = "deliveries"
+EVENTS = "events"  # an event was written and waits to be fanned out
+FEED = "feed"  # events got their positions
+DELIVERIES = "deliveries"  # a delivery may be due
 
 
 def lane_topic(lane: str) -> str:
@@ -19,6 +22,11 @@ def lane_topic(lane: str) -> str:
 def job_topic(job_id: str) -> str:
     """Rung when a job's events or progress have grown."""
     return f"job:{job_id}"
+
+
+def cancel_topic(job_id: str) -> str:
+    """Rung when a client asks to cancel a running job."""
+    return f"cancel:{job_id}"
 
 
 class Bell(Protocol):
@@ -32,3 +40,13 @@ class Wake(Protocol):
 
     def ring(self, *topics: str) -> None: ...
     def listen(self, *topics: str) -> AbstractContextManager[Bell]: ...
+
+
+async def either(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait until the first of several waits is over, and drop the others."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -210,9 +210,9 @@ class ArtifactStore(Protocol):
     async def keep(
         self, prefix: str, folder: Path, files: Sequence[MadeFile]
     ) -> tuple[StoredArtifact, ...]: ...  # moves a scratch folder in whole; then everything is durable
+    async def discard(self, folder: Path) -> None: ...  # a scratch folder that was not kept
     async def receive(
         self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int
     ) -> StoredObject: ...  # raises Refusal("body-too-large")
     async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
     async def delete(self, prefix: str) -> None: ...  # what is gone is fine
-    async def sweep(self, keep: Callable[[str], bool]) -> int: ...  # removes orphans; returns how many

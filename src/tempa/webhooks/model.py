@@ -128,6 +128,7 @@ class Delivery:
     account: str
     job_id: str
     type: str
+    endpoint_id: str
     url: str
     status: DeliveryStatus
     attempts: int
@@ -142,6 +143,7 @@ class DeadGroup:
     """Dead letters of one URL and one reason."""
 
     id: str
+    endpoint_id: str
     url: str
     reason: DeadReason
     count: int
@@ -156,6 +158,6 @@ class DeadFilter:
     """Which dead letters are meant. All given conditions hold; none given means none meant."""
 
     delivery_ids: tuple[str, ...] = ()
+    endpoint_id: str | None = None
     group: str | None = None
-    url: str | None = None
     since: datetime | None = None

@@ -1,0 +1,51 @@
+"""What a client may still do to a job it has asked for: cancel it, remove it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import Refusal
+from tempa.jobs.views import cancel_view
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tempa.jobs.model import Job
+    from tempa.jobs.ports import ArtifactStore, JobStore
+
+
+async def cancel(store: JobStore, account: str, job_id: str) -> dict[str, Any]:
+    """Cancel a job; idempotent. A queued one ends at once, a running kernel is killed.
+
+    Raises `Refusal`: `not-found`.
+    """
+    found = await store.cancel(account, job_id)
+    if found is None:
+        raise not_found(job_id)
+    outcome, job = found
+    return cancel_view(outcome, job)
+
+
+async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id: str) -> None:
+    """Delete a terminal job's artifacts; the job's own row stays until its retention ends.
+
+    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal.
+    """
+    job = await store.job(account, job_id)
+    if job is None:
+        raise not_found(job_id)
+    if not job.status.terminal:
+        raise Refusal("conflict", f"The job is {job.status}. Cancel it first, or wait for its end.")
+    await store.mark_removed(account, job_id)
+    await drop_artifacts(artifacts, job)
+
+
+async def drop_artifacts(artifacts: ArtifactStore, job: Job) -> None:
+    """Delete what any attempt of this job has kept."""
+    for epoch in range(1, job.epoch + 1):
+        await artifacts.delete(f"{job.id}.a{epoch}")
+
+
+def not_found(job_id: str) -> Refusal:
+    """The one answer for jobs that never were and jobs of other accounts."""
+    return Refusal("not-found", f"There is no job {job_id[:80]} in this account.")

@@ -1,0 +1,78 @@
+"""Ready jobs to free slots: a worker's loop. The database is the queue; rings only make it quick."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tempa.core.work import lane_topic
+from tempa.jobs.ports import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tempa.core.work import Bell, Wake
+    from tempa.jobs.perform import Performer
+    from tempa.jobs.ports import JobStore
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0  # the truth, should every ring be lost
+
+
+@dataclass(kw_only=True)
+class Worker:
+    """Claims jobs of its lanes into its slots, and performs them."""
+
+    store: JobStore
+    performer: Performer
+    wake: Wake
+    lanes: Sequence[str]
+    slots: int
+    lease_seconds: float
+    worker_id: str
+    name: str = "worker"
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop`; then every running job is handed back, no attempt burnt."""
+        with self.wake.listen(*(lane_topic(lane) for lane in self.lanes)) as bell:
+            while not stop.is_set():
+                took = await self._fill(stop)
+                if not took:
+                    await self._wait(bell, stop)
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def _fill(self, stop: asyncio.Event) -> bool:
+        free = self.slots - len(self._running)
+        if free <= 0:
+            return False
+        try:
+            claimed = await self.store.claim(self.worker_id, self.lanes, free, self.lease_seconds)
+        except StoreUnavailable:
+            return False
+        for one in claimed:
+            task = asyncio.create_task(self.performer.perform(one, stop))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+        return bool(claimed)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("an ending could not be written; the rescuer will", exc_info=error)
+
+    async def _wait(self, bell: Bell, stop: asyncio.Event) -> None:
+        seconds = _POLL_SECONDS
+        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(stop.wait()), *self._running]
+        if len(self._running) < self.slots:
+            waits.append(asyncio.ensure_future(bell.wait(seconds)))
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                if wait not in self._running:
+                    wait.cancel()

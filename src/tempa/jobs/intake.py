@@ -1,0 +1,280 @@
+"""From a request to a ticket: validate everything at once, fingerprint, reserve, admit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from tempa.core.addresses import check_url
+from tempa.core.canonical import fingerprint
+from tempa.core.errors import Problem, Refusal
+from tempa.core.ids import new_id
+from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
+from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from ipaddress import IPv4Network, IPv6Network
+
+    from tempa.core.clock import Clock
+    from tempa.core.limits import Limits
+    from tempa.jobs.ports import Engine, JobStore
+
+_KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
+_TEXT_PATTERN = re.compile(r"[^\x00-\x1f\x7f]*")
+_WAIT_SECONDS = 2.0  # how long the second of two first requests waits for the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """What webhook URLs may point to."""
+
+    allow_networks: Sequence[IPv4Network | IPv6Network] = ()
+    allow_http: bool = False
+
+
+@dataclass(kw_only=True)
+class Intake:
+    """The door for jobs. `read` is pure; `admit` is one store command."""
+
+    store: JobStore
+    clock: Clock
+    engines: Mapping[str, Engine]
+    limits: Limits
+    addresses: Addresses
+    retention_days: float
+    _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
+
+    def read(self, document: Any, known_fields: frozenset[str], default_engine: str) -> Request:
+        """Validate a request body whole.
+
+        `known_fields` are the engine's share of the route's body; the rest are `JobOptions` and
+        `engine`. Raises `Refusal` with every problem there is.
+        """
+        if not isinstance(document, dict):
+            raise _invalid([Problem("", "The body must be a JSON object.")])
+        problems = _unknown(document, known_fields)
+        options, found = _read_options(document)
+        problems += found + self._check_options(document)
+        engine = self._engine(document.get("engine", default_engine), problems)
+        share = {key: value for key, value in document.items() if key in known_fields}
+        reading = engine.read(share) if engine else None
+        problems += reading.problems if reading else ()
+        self._refuse(problems, blocked=self._blocked(document))
+        assert engine is not None
+        assert reading is not None
+        assert reading.work is not None
+        assert options is not None
+        return _request(engine, options, reading.work)
+
+    def _engine(self, name: Any, problems: list[Problem]) -> Engine | None:
+        engine = self.engines.get(name) if isinstance(name, str) else None
+        if engine is None:
+            offered = ", ".join(sorted(self.engines)) or "none"
+            problems.append(Problem("/engine", f"This engine does not run here. Offered: {offered}."))
+        return engine
+
+    def _check_options(self, document: Mapping[str, Any]) -> list[Problem]:
+        """The rules that the shape of `JobOptions` cannot say, for the fields that can be read."""
+        problems: list[Problem] = []
+        tags, events = document.get("tags"), document.get("webhook_events")
+        if isinstance(tags, dict):
+            problems += _tag_problems(tags, self.limits)
+        if isinstance(events, list):
+            problems += [
+                Problem(f"/webhook_events/{index}", "Not an event. Known: " + ", ".join(WEBHOOK_EVENTS) + ".")
+                for index, name in enumerate(events)
+                if isinstance(name, str) and name not in WEBHOOK_EVENTS
+            ]
+            if document.get("webhook_url") is None:
+                problems.append(Problem("/webhook_events", "Needs a webhook_url to send these events to."))
+        if isinstance(document.get("gpu_instance_id"), str):
+            problems.append(Problem("/gpu_instance_id", "No GPU instance of this id is offered here."))
+        return problems
+
+    def _blocked(self, document: Mapping[str, Any]) -> Problem | None:
+        url = document.get("webhook_url")
+        if not isinstance(url, str):
+            return None
+        why = check_url(
+            url, allow_networks=self.addresses.allow_networks, allow_http=self.addresses.allow_http
+        )
+        return Problem("/webhook_url", why) if why else None
+
+    def _refuse(self, problems: list[Problem], blocked: Problem | None) -> None:
+        if blocked and not problems:
+            raise Refusal("address-not-allowed", blocked.message, (blocked,))
+        every = [*problems, blocked] if blocked else problems
+        if [problem.pointer for problem in every] == ["/engine"]:
+            raise Refusal("engine-unavailable", every[0].message, tuple(every))
+        if every:
+            raise _invalid(every)
+
+    async def admit(self, account: str, route: str, request: Request, key: str | None) -> Admission:
+        """Admit a request, or find the job that stands under its key.
+
+        Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409).
+        """
+        derivable = self.engines[request.engine].deterministic
+        reservation = reserve(route, request, key) if key is not None or derivable else None
+        new = self._new_job(account, request, reservation)
+        if new.reservation is None:
+            return await self.store.admit(new)
+        slot = (account, route, f"{new.reservation.derived}:{new.reservation.key}")
+        await self._wait_for_first(slot)
+        self._admitting[slot] = asyncio.Event()
+        try:
+            admission = await self.store.admit(new)
+        finally:
+            self._admitting.pop(slot).set()
+        if admission.verdict is Verdict.REUSED:
+            raise Refusal(
+                "idempotency-key-reused",
+                "This Idempotency-Key already stands for another request. "
+                "Send a new key with a new request, or the same request with this key.",
+            )
+        return admission
+
+    async def _wait_for_first(self, slot: tuple[str, str, str]) -> None:
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                while (first := self._admitting.get(slot)) is not None:
+                    await first.wait()
+        except TimeoutError:
+            raise Refusal(
+                "request-in-progress",
+                "The first request with this key is still being written. Ask again.",
+                headers={"Retry-After": "1"},
+            ) from None
+
+    def _new_job(self, account: str, request: Request, reservation: Reservation | None) -> NewJob:
+        now = self.clock.now()
+        seconds = request.deadline_seconds
+        return NewJob(
+            id=new_id(request.kind),
+            event_id=new_id("evt"),
+            account=account,
+            request=request,
+            reservation=reservation,
+            created_at=now,
+            deadline_at=None if seconds is None else now + timedelta(seconds=seconds),
+            retained_until=now + timedelta(days=self.retention_days),
+        )
+
+
+def reserve(route: str, request: Request, key: str | None) -> Reservation:
+    """The key a request is admitted under.
+
+    A client's key stands for the request as the client wrote it, so that an upgrade of the
+    engine between two tries is no conflict. A derived key stands for the bytes the client will
+    get, so the engine's version is part of it.
+    """
+    asked = {"route": route, **asdict(request)}
+    version = asked.pop("engine_version")
+    if key is not None:
+        return Reservation(route=route, key=key, derived=False, fingerprint=fingerprint(asked))
+    derived = fingerprint({**asked, "engine_version": version})
+    return Reservation(route=route, key=derived, derived=True, fingerprint=derived)
+
+
+def read_key(header: str | None) -> str | None:
+    """The `Idempotency-Key` header: 1 to 255 printable characters, bare or quoted (RFC 8941 string)."""
+    if header is None:
+        return None
+    text = header.strip()
+    if len(text) >= 2 and text[0] == text[-1] == '"':  # noqa: PLR2004 - the two quotes
+        text = re.sub(r"\\([\"\\])", r"\1", text[1:-1])
+    if _KEY_PATTERN.fullmatch(text) is None:
+        raise Refusal(
+            "invalid-request",
+            "Idempotency-Key must be 1 to 255 printable ASCII characters.",
+            (Problem("", "The Idempotency-Key header must be 1 to 255 printable ASCII characters.", 255),),
+        )
+    return text
+
+
+def _request(engine: Engine, options: JobOptions, work: Mapping[str, Any]) -> Request:
+    return Request(
+        engine=engine.name,
+        engine_version=engine.version,
+        kind=engine.kind,
+        family=engine.family,
+        model=engine.model,
+        lane=engine.lane,
+        work=work,
+        webhook_url=options.webhook_url,
+        webhook_events=tuple(options.webhook_events or ()),
+        deadline_seconds=options.deadline_seconds,
+        priority=options.priority,
+        tags=options.tags,
+        gpu_instance_id=options.gpu_instance_id,
+        cache=options.cache,
+    )
+
+
+def _invalid(problems: Sequence[Problem]) -> Refusal:
+    count = len(problems)
+    detail = f"{count} problems were found; all are listed." if count > 1 else problems[0].message
+    return Refusal("invalid-request", detail, tuple(problems))
+
+
+def _unknown(document: Mapping[str, Any], known_fields: frozenset[str]) -> list[Problem]:
+    known = known_fields | JobOptions.model_fields.keys() | {"engine"}
+    return [
+        Problem("/" + _escape(key), "This field is not known here. Known: " + ", ".join(sorted(known)) + ".")
+        for key in document
+        if key not in known
+    ]
+
+
+def _read_options(document: Mapping[str, Any]) -> tuple[JobOptions | None, list[Problem]]:
+    given = {key: whole(value) for key, value in document.items() if key in JobOptions.model_fields}
+    try:
+        return JobOptions.model_validate(given), []
+    except ValidationError as error:
+        return None, shape_problems(error)
+
+
+def whole(value: Any) -> Any:
+    """An integral float as the integer it is: 5.0 and 5 are one number in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def shape_problems(error: ValidationError) -> list[Problem]:
+    """Pydantic's findings as problems."""
+    found = []
+    for entry in error.errors(include_url=False, include_input=False):
+        pointer = "".join("/" + _escape(str(part)) for part in entry["loc"])
+        bounds = {key: value for key, value in entry.get("ctx", {}).items() if key in _BOUNDS}
+        limit = next(iter(bounds.values()), None)
+        found.append(Problem(pointer, entry["msg"] + ".", limit))
+    return found
+
+
+_BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "expected")
+
+
+def _tag_problems(tags: Mapping[str, Any], limits: Limits) -> list[Problem]:
+    problems = []
+    if len(tags) > limits.tags_max:
+        problems.append(Problem("/tags", f"At most {limits.tags_max} tags.", limits.tags_max))
+    for name, value in tags.items():
+        pointer = "/tags/" + _escape(name)
+        if not 1 <= len(name) <= limits.tag_name_length_max:
+            most = limits.tag_name_length_max
+            problems.append(Problem(pointer, f"A tag's name has 1 to {most} characters.", most))
+        if isinstance(value, str) and len(value) > limits.tag_value_length_max:
+            most = limits.tag_value_length_max
+            problems.append(Problem(pointer, f"A tag's value has at most {most} characters.", most))
+        if _TEXT_PATTERN.fullmatch(name + (value if isinstance(value, str) else "")) is None:
+            problems.append(Problem(pointer, "A tag has no control characters."))
+    return problems
+
+
+def _escape(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,247 @@
+"""One attempt: run the engine, keep the lease alive, publish under the fence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import CODES, TempaError
+from tempa.core.ids import new_id
+from tempa.core.retry import RetryPolicy, full_jitter
+from tempa.core.work import cancel_topic
+from tempa.jobs.model import (
+    Beat,
+    Canceled,
+    Completed,
+    Ending,
+    Failed,
+    JobError,
+    Released,
+    Result,
+    Retried,
+    Stage,
+    Usage,
+)
+from tempa.jobs.ports import Broke, Made, Order, StoreUnavailable
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from tempa.core.clock import Clock
+    from tempa.core.work import Bell, Wake
+    from tempa.jobs.model import Claimed, Job
+    from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
+
+_log = logging.getLogger(__name__)
+
+CRASH_CODES = frozenset({"KERNEL_CRASHED", "WORKER_LOST"})
+_RETRY_POLICY = RetryPolicy(max_retries=3, base_seconds=1.0, cap_seconds=30.0)
+_STAGE_LINGER_SECONDS = 0.2  # stages of a shorter job travel with its ending, at no flush of their own
+_FRACTION_LINGER_SECONDS = 1.0  # nobody reads progress faster than this; each flush is an fsync
+_STORE_RETRY_SECONDS = 0.5
+
+
+def job_error(error: TempaError) -> JobError:
+    """What the job's row keeps of an error."""
+    return JobError(
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        hint=error.hint,
+        detail=error.detail,
+    )
+
+
+def after_failure(
+    error: TempaError, job: Job, usage: Usage, max_crash_retries: int, rng: random.Random
+) -> Failed | Retried:
+    """Fail for good, or try again: the one place where this is decided.
+
+    A crash budget apart from the retry budget (a poisonous job must not take worker after worker
+    with it), both apart from hand-backs at shutdown, which cost nothing.
+    """
+    crash = error.code in CRASH_CODES
+    spent = job.crash_count if crash else job.retry_count
+    budget = max_crash_retries if crash else CODES[error.code].auto
+    if not error.retryable or spent >= budget:
+        return Failed(error=job_error(error), usage=usage)
+    delay = 0.0 if crash else full_jitter(spent, _RETRY_POLICY, rng)
+    return Retried(error=job_error(error), delay_seconds=delay, crash=crash, usage=usage)
+
+
+@dataclass
+class _Sight:
+    """What has been seen of a running attempt and not yet been written."""
+
+    clock: Clock
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    fraction: float | None = None
+    _stages: list[Stage] = field(default_factory=list)
+    _timer: asyncio.TimerHandle | None = None
+
+    def see(self, stage: str, fraction: float | None) -> None:
+        linger = _FRACTION_LINGER_SECONDS
+        if not self._stages or self._stages[-1].name != stage:
+            self._stages.append(Stage(name=stage, at=self.clock.now()))
+            linger = _STAGE_LINGER_SECONDS
+        self.fraction = fraction
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(linger, self.news.set)
+
+    def take(self) -> tuple[Stage, ...]:
+        """The unwritten stages; they are the caller's to write now."""
+        self.close()
+        self.news.clear()
+        stages, self._stages = tuple(self._stages), []
+        return stages
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+@dataclass(kw_only=True)
+class Performer:
+    """Runs claimed jobs, one call of `perform` each."""
+
+    store: JobStore
+    artifacts: ArtifactStore
+    host: Host
+    wake: Wake
+    clock: Clock
+    engines: Mapping[str, Engine]
+    rng: random.Random
+    lease_seconds: float
+    beat_seconds: float
+    max_crash_retries: int
+
+    async def perform(self, claimed: Claimed, draining: asyncio.Event) -> None:
+        """Run one attempt to its ending. Returns when that is written, or when the lease is lost.
+
+        When `draining` is set the kernel is killed and the job handed back.
+        """
+        sight = _Sight(self.clock)
+        run = asyncio.create_task(self._run(claimed, sight))
+        watch = asyncio.create_task(self._watch(claimed, sight, draining))
+        try:
+            await asyncio.wait({run, watch}, return_when=asyncio.FIRST_COMPLETED)
+            first, other = (run, watch) if run.done() else (watch, run)
+            await _stop(other)
+            ending = self._ending(first, claimed)
+        finally:
+            await _stop(run)
+            await _stop(watch)
+            sight.close()
+        if ending is not None:
+            await self._settle(claimed, replace(ending, stages=sight.take()))
+
+    def _ending(self, task: asyncio.Task[Ending | None], claimed: Claimed) -> Ending | None:
+        error = task.exception()
+        if error is None:
+            return task.result()
+        reference = new_id("log")
+        _log.error(
+            "attempt failed for a fault of ours",
+            exc_info=error,
+            extra={"job_id": claimed.job.id, "reference": reference},
+        )
+        internal = TempaError("INTERNAL", detail={"reference": reference})
+        return after_failure(internal, claimed.job, Usage(), self.max_crash_retries, self.rng)
+
+    async def _run(self, claimed: Claimed, sight: _Sight) -> Ending | None:
+        job = claimed.job
+        engine = self.engines[job.request.engine]
+        folder = self.artifacts.scratch(f"{job.id}.a{claimed.lease.epoch}")
+        order = Order(
+            engine=engine.name,
+            module=engine.module,
+            life_cycle=engine.life_cycle,
+            work=job.request.work,
+            folder=folder,
+            limits=engine.limits,
+        )
+        try:
+            outcome = await self.host.run(order, sight.see)
+            usage = Usage(
+                compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes
+            )
+            if isinstance(outcome, Broke):
+                return after_failure(outcome.error, job, usage, self.max_crash_retries, self.rng)
+            return await self._publish(claimed, order, outcome, usage)
+        finally:
+            await self.artifacts.discard(folder)
+
+    async def _publish(self, claimed: Claimed, order: Order, made: Made, usage: Usage) -> Ending:
+        prefix = f"{claimed.job.id}.a{claimed.lease.epoch}"
+        try:
+            kept = await self.artifacts.keep(prefix, order.folder, made.files)
+        except OSError as error:
+            failure = TempaError("ARTIFACT_STORE_FAILED", detail={"reason": error.strerror or "I/O error"})
+            return after_failure(failure, claimed.job, usage, self.max_crash_retries, self.rng)
+        return Completed(result=Result(artifacts=kept, measurements=made.measurements), usage=usage)
+
+    async def _watch(self, claimed: Claimed, sight: _Sight, draining: asyncio.Event) -> Ending | None:
+        """Beat until the attempt must end early: how it then ends, or None if the lease is lost."""
+        good_until = self.clock.monotonic() + self.lease_seconds
+        with self.wake.listen(cancel_topic(claimed.job.id)) as bell:
+            while True:
+                await self._pause(claimed, sight, bell, draining)
+                if draining.is_set():
+                    return Released()
+                if self._seconds_left(claimed) <= 0:
+                    return Failed(error=job_error(TempaError("DEADLINE_EXCEEDED")))
+                beat = Beat(lease=claimed.lease, stages=sight.take(), fraction=sight.fraction)
+                try:
+                    (answer,) = await self.store.beat([beat], self.lease_seconds)
+                except StoreUnavailable:
+                    if self.clock.monotonic() >= good_until:
+                        return None  # someone else may hold the job by now: stop the kernel
+                    continue
+                good_until = self.clock.monotonic() + self.lease_seconds
+                if not answer.held:
+                    return None
+                if answer.cancel_requested:
+                    return Canceled()
+
+    async def _pause(self, claimed: Claimed, sight: _Sight, bell: Bell, draining: asyncio.Event) -> None:
+        seconds = min(self.beat_seconds, max(0.0, self._seconds_left(claimed)))
+        waits = [
+            asyncio.ensure_future(wait)
+            for wait in (sight.news.wait(), draining.wait(), bell.wait(seconds))
+        ]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _seconds_left(self, claimed: Claimed) -> float:
+        deadline = claimed.job.deadline_at
+        return float("inf") if deadline is None else (deadline - self.clock.now()).total_seconds()
+
+    async def _settle(self, claimed: Claimed, ending: Ending) -> None:
+        """Write the ending. If the store stays away past the lease, the rescuer will end the job."""
+        give_up = self.clock.monotonic() + self.lease_seconds
+        while True:
+            try:
+                written = await self.store.settle(claimed.lease, ending)
+            except StoreUnavailable:
+                if self.clock.monotonic() >= give_up:
+                    raise
+                await self.clock.sleep(_STORE_RETRY_SECONDS)
+            else:
+                break
+        if not written:
+            _log.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
+
+
+async def _stop(task: asyncio.Task[Ending | None]) -> None:
+    if not task.done():
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):  # its outcome is read elsewhere
+        await task

@@ -1,0 +1,77 @@
+"""Jobs whose worker stopped answering, and jobs whose deadline passed in the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import TempaError
+from tempa.jobs.model import Canceled, Usage
+from tempa.jobs.perform import after_failure, job_error
+from tempa.jobs.ports import StoreUnavailable
+
+if TYPE_CHECKING:
+    import random
+
+    from tempa.jobs.model import Claimed, Ending
+    from tempa.jobs.ports import JobStore
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 100
+
+
+@dataclass(kw_only=True)
+class Rescuer:
+    """Takes over expired leases. Not a job itself: killing it delays rescue, never loses it."""
+
+    store: JobStore
+    rng: random.Random
+    max_crash_retries: int
+    every_seconds: float = 1.0
+    name: str = "rescuer"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look every `every_seconds`, at once the first time."""
+        while not stop.is_set():
+            try:
+                await self.rescue()
+                await self.expire()
+            except StoreUnavailable:
+                _log.warning("the store is away; rescue waits for it")
+            await wait_for(stop, self.every_seconds)
+
+    async def rescue(self) -> int:
+        """Requeue or fail every job whose lease has run out. Returns how many."""
+        count = 0
+        while expired := await self.store.expired(_BATCH):
+            for claimed in expired:
+                count += await self.store.take_over(claimed.lease, self._ending(claimed))
+        return count
+
+    def _ending(self, claimed: Claimed) -> Ending:
+        if claimed.job.cancel_requested:
+            return Canceled()
+        return after_failure(
+            TempaError("WORKER_LOST"), claimed.job, Usage(), self.max_crash_retries, self.rng
+        )
+
+    async def expire(self) -> int:
+        """Fail every queued job whose deadline has passed. Returns how many."""
+        error = job_error(TempaError("DEADLINE_EXCEEDED"))
+        count = 0
+        while overdue := await self.store.overdue(_BATCH):
+            for job in overdue:
+                count += await self.store.fail_queued(job.id, error)
+        return count
+
+
+async def wait_for(stop: asyncio.Event, seconds: float) -> None:
+    """Wait `seconds`, or until `stop`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,205 @@
+"""What jobs look like on the wire: request options and answers (CONTRACTS section 2).
+
+Clients see these models; the OpenAPI document is made of them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tempa.core.events import FAMILIES
+from tempa.core.limits import DEFAULT_LIMITS
+
+ANNOUNCED = ("started", "completed", "failed", "canceled")
+WEBHOOK_EVENTS = tuple(f"{family}.{verb}" for family in (*FAMILIES, "job") for verb in ANNOUNCED)
+"""What `webhook_events` may name; `job.*` stands for whichever family the job is of."""
+
+
+class Strict(BaseModel):
+    """Base of request models: nothing unknown, nothing coerced, nothing infinite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class JobOptions(Strict):
+    """What every job takes, whatever its engine."""
+
+    webhook_url: str | None = Field(
+        None,
+        max_length=DEFAULT_LIMITS.url_length_max,
+        description="Where to POST this job's events. https to a public address.",
+    )
+    webhook_events: list[str] | None = Field(
+        None, description="Which events to send there. Default: completed, failed and canceled."
+    )
+    deadline_seconds: float | None = Field(
+        None,
+        gt=0,
+        le=DEFAULT_LIMITS.deadline_seconds_max,
+        description="Give up (DEADLINE_EXCEEDED) when the job is not finished this long after admission.",
+    )
+    priority: int = Field(5, ge=0, le=9, description="Higher runs first.")
+    tags: dict[str, str] = Field(
+        default_factory=dict, description="Your own labels; returned in the job and its webhooks."
+    )
+    gpu_instance_id: str | None = Field(
+        None, max_length=64, description="Run on this rented GPU instance. Needs an active rental."
+    )
+    cache: Literal["use", "bypass"] = Field(
+        "use", description="`bypass` runs the kernel even when the same work was done before."
+    )
+
+
+class Tolerance(Strict):
+    """How closely meshes follow the exact surface."""
+
+    linear: float | None = Field(None, description="Largest distance from the surface, mm.")
+    angular: float | None = Field(None, description="Largest angle between neighbouring facets, degrees.")
+
+
+class Checks(Strict):
+    """What must hold for the part; one that does not fails the job with CHECK_FAILED."""
+
+    solids: int | None = Field(None, description="Number of solids.")
+    volume_min: float | None = Field(None, description="mm3")
+    volume_max: float | None = Field(None, description="mm3")
+    bounding_box: Any = Field(None, description="The box the part must lie in: [[x,y,z],[x,y,z]], mm.")
+    watertight: bool | None = Field(None, description="Whether every mesh edge has two faces.")
+
+
+class GenerateModel(JobOptions):
+    """Body of `POST /v1/models/generate`."""
+
+    engine: str = Field("opencascade-brep", description="GET /v1/engines lists them.")
+    template: str | None = Field(None, description="GET /v1/templates lists them. Default: flanged-tube@1.")
+    tree: dict[str, Any] | None = Field(None, description="A feature tree instead of a template.")
+    parameters: dict[str, Any] | None = Field(None, description="The template's parameters, lengths in mm.")
+    export_format: str | None = Field(None, description="One format; the one-element form of the next.")
+    export_formats: list[str] | None = Field(None, description="step, brep, stl, glb, 3mf. Default: step.")
+    tolerance: Tolerance | None = None
+    checks: Checks | None = None
+
+
+class Answer(BaseModel):
+    """Base of answers. Clients must ignore fields they do not know."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Ticket(Answer):
+    """The answer to a new request: 202, with `Location`."""
+
+    job_id: str
+    status: str
+    created_at: datetime
+
+
+class ArtifactView(Answer):
+    """A result file."""
+
+    name: str
+    role: str
+    file_format: str
+    media_type: str
+    file_size_bytes: int
+    sha256: str
+    download_url: str
+    expires_at: datetime
+
+
+class ResultView(Answer):
+    """The first artifact in short, then all of them."""
+
+    file_format: str
+    file_size_bytes: int
+    download_url: str
+    expires_at: datetime
+    artifacts: list[ArtifactView]
+    measurements: dict[str, Any]
+
+
+class ErrorView(Answer):
+    """Why a job failed."""
+
+    code: str
+    message: str
+    retryable: bool
+    hint: str | None = None
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+
+class ProgressView(Answer):
+    """How far a job is."""
+
+    stage: str
+    fraction: float | None = None
+    queue_position: int | None = None
+    eta_seconds: float | None = None
+
+
+class JobView(Answer):
+    """`GET /v1/jobs/{job_id}`."""
+
+    job_id: str
+    status: Literal["queued", "processing", "completed", "failed", "canceled"]
+    created_at: datetime
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    result: ResultView | None = None
+    error: ErrorView | None = None
+    engine: str
+    sequence: int
+    attempt: int
+    cached: bool
+    progress: ProgressView
+    compute_time_ms: int
+    peak_rss_bytes: int
+    retained_until: datetime
+    tags: dict[str, str]
+
+
+class CancelView(Answer):
+    """The answer to a cancel."""
+
+    job_id: str
+    status: str
+    outcome: Literal["canceled", "cancellation_requested", "already_finished"]
+
+
+class EventView(Answer):
+    """One event, in a job's log or in the account's feed."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: str
+    sequence: int
+    type: str
+    at: datetime
+    job_id: str
+    position: int | None = None
+
+
+class FileView(Answer):
+    """An uploaded file."""
+
+    file_id: str
+    sha256: str
+    file_size_bytes: int
+    expires_at: datetime
+
+
+class Page(Answer):
+    """A list. `next_cursor` is null at its end."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+class TokenView(Answer):
+    """A read-only token for one job, for browsers."""
+
+    token: str
+    expires_at: datetime

@@ -1,0 +1,58 @@
+"""Dead letters: look, re-drive, discard. Nothing else makes one vanish before its retention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tempa.core.errors import Problem, Refusal
+from tempa.webhooks.model import DeadFilter
+
+if TYPE_CHECKING:
+    from tempa.webhooks.ports import WebhookStore
+    from tempa.webhooks.wire import Discard, Redrive
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """What people do with dead letters."""
+
+    store: WebhookStore
+
+    async def redrive(self, account: str, asked: Redrive) -> dict[str, Any]:
+        """Send dead letters again, each with a fresh budget of retries.
+
+        Raises `Refusal` when nothing narrows the request, or `since` is no time.
+        """
+        which = DeadFilter(
+            delivery_ids=tuple(asked.delivery_ids or ()),
+            endpoint_id=asked.endpoint_id,
+            group=asked.group,
+            since=_time(asked.since),
+        )
+        if which == DeadFilter():
+            message = "Name what to re-drive: delivery_ids, endpoint_id, group or since."
+            raise Refusal("invalid-request", message, (Problem("", message),))
+        matched = await self.store.count_dead(account, which)
+        spacing_seconds = 1.0 / asked.rate_per_second if asked.rate_per_second else 0.0
+        redriven = 0 if asked.dry_run else await self.store.redrive(account, which, spacing_seconds)
+        return {"matched": matched, "redriven": redriven}
+
+    async def discard(self, account: str, asked: Discard) -> dict[str, Any]:
+        """Give dead letters up, with a reason that stays on record."""
+        which = DeadFilter(delivery_ids=tuple(asked.delivery_ids))
+        return {"discarded": await self.store.discard(account, which, asked.reason)}
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        message = "since is no RFC 3339 time with a zone, such as 2026-11-30T12:00:00Z."
+        raise Refusal("invalid-request", message, (Problem("/since", message),))
+    return at.astimezone(UTC)

@@ -1,0 +1,228 @@
+"""One signed attempt, and what follows from its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Protocol
+
+from tempa.core.clock import to_ms
+from tempa.core.retry import full_jitter
+from tempa.core.signing import webhook_headers
+from tempa.core.work import DELIVERIES, either
+from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
+from tempa.webhooks.ports import Outbound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tempa.core.clock import Clock
+    from tempa.core.links import Links
+    from tempa.core.retry import Dice, RetryPolicy
+    from tempa.core.work import Wake
+    from tempa.webhooks.model import ClaimedDelivery, Message
+    from tempa.webhooks.ports import Answer, Sender, WebhookStore
+
+_log = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS_MAX = 24 * 3600
+_RETRIED_4XX = frozenset({408, 429})  # the other 4xx say that the same request will fail again
+_DEAD_ON_ERROR = {
+    "blocked_address": DeadReason.BLOCKED_ADDRESS,
+    "invalid_url": DeadReason.INVALID_URL,
+}
+_POLL_SECONDS = 1.0
+_LEASE_SLACK_SECONDS = 30.0  # past the exchange's deadline: time to write the outcome
+_STORE_RETRY_SECONDS = 0.5
+
+
+def render(message: Message, links: Links) -> bytes:
+    """The body of one attempt: these bytes are hashed, signed and sent. Only its links are new."""
+    data = dict(message.data)
+    tags = data.pop("tags", {})
+    if message.type.endswith(".completed"):
+        data["artifacts"] = {role: links.artifact(*where)[0] for role, where in message.links.items()}
+    body = {
+        "event": message.type,
+        "type": message.type,
+        "id": message.id,
+        "timestamp": to_ms(message.at) // 1000,
+        "data": {**data, "tags": tags},
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def follow(
+    answer: Answer, retries_spent: int, policy: RetryPolicy, now: datetime, rng: Dice
+) -> Next:
+    """What follows from an answer: delivered, tried again after full jitter, or dead with a reason."""
+    if answer.status is not None and 200 <= answer.status < 300:  # noqa: PLR2004 - any 2xx
+        return Next(status=DeliveryStatus.DELIVERED)
+    if reason := _final(answer):
+        return Next(status=DeliveryStatus.DEAD, reason=reason)
+    if retries_spent >= policy.max_retries:
+        return Next(status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED)
+    hold = retry_after_seconds(answer.headers.get("retry-after"), now)
+    delay = full_jitter(retries_spent, policy, rng)
+    return Next(status=DeliveryStatus.PENDING, delay_seconds=hold + delay, hold_seconds=hold)
+
+
+def _final(answer: Answer) -> DeadReason | None:
+    if answer.error in _DEAD_ON_ERROR:
+        return _DEAD_ON_ERROR[answer.error]
+    refused = answer.status is not None and 400 <= answer.status < 500  # noqa: PLR2004 - 4xx
+    return DeadReason.REFUSED if refused and answer.status not in _RETRIED_4XX else None
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float:
+    """`Retry-After` as seconds from `now`, 0 to 24 h; what cannot be read asks for nothing (RFC 9110 10.2.3)."""
+    text = (header or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:10]), RETRY_AFTER_SECONDS_MAX))
+    try:
+        at = parsedate_to_datetime(text)
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return min(max((at - now).total_seconds(), 0.0), float(RETRY_AFTER_SECONDS_MAX))
+    except (ValueError, OverflowError, TypeError):
+        return 0.0
+
+
+class Secrets(Protocol):
+    """The signing secrets of an account that are in force, newest first."""
+
+    def __call__(self, account: str) -> Sequence[str]: ...
+
+
+@dataclass(kw_only=True)
+class Deliverer:
+    """Takes due deliveries, sends each once, writes what came of it. Nothing sleeps in memory."""
+
+    store: WebhookStore
+    sender: Sender
+    wake: Wake
+    clock: Clock
+    links: Links
+    secrets: Secrets
+    policy: RetryPolicy
+    rng: Dice
+    timeout_seconds: float
+    body_bytes_max: int
+    user_agent: str
+    in_flight_max: int = 64
+    name: str = "deliverer"
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until `stop`, then let what is on its way come to its end."""
+        with self.wake.listen(DELIVERIES) as bell:
+            while not stop.is_set():
+                try:
+                    took = await self._fill()
+                except Exception:
+                    _log.exception("claiming deliveries failed; it is tried again")
+                    took = False
+                if not took:
+                    await either(bell.wait(_POLL_SECONDS), stop.wait())
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.timeout_seconds)
+
+    async def _fill(self) -> bool:
+        free = self.in_flight_max - len(self._running)
+        if free <= 0:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            return True
+        lease_seconds = self.timeout_seconds + _LEASE_SLACK_SECONDS
+        claimed = await self.store.claim_deliveries(free, lease_seconds)
+        for one in claimed:
+            task = asyncio.create_task(self._deliver(one))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+        return bool(claimed)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("a delivery attempt broke; its lease will run out", exc_info=error)
+
+    async def _deliver(self, claimed: ClaimedDelivery) -> None:
+        body = render(claimed.message, self.links)
+        if len(body) > self.body_bytes_max:
+            too_large = Next(status=DeliveryStatus.DEAD, reason=DeadReason.TOO_LARGE)
+            await self._settle(claimed, _unsent(body), too_large)
+            return
+        started = self.clock.monotonic()
+        answer = await self.sender.send(self._outbound(claimed, body))
+        then = follow(answer, claimed.retries_spent, self.policy, self.clock.now(), self.rng)
+        outcome = AttemptOutcome(
+            outcome=_OUTCOMES[then.status],
+            http_status=answer.status,
+            error=answer.error,
+            duration_ms=round((self.clock.monotonic() - started) * 1000),
+            timings=answer.timings,
+            body_sha256=hashlib.sha256(body).hexdigest(),
+            response_excerpt=answer.body,
+        )
+        await self._settle(claimed, outcome, then)
+
+    def _outbound(self, claimed: ClaimedDelivery, body: bytes) -> Outbound:
+        timestamp = to_ms(self.clock.now()) // 1000
+        signed = webhook_headers(self.secrets(claimed.message.account), claimed.message.id, timestamp, body)
+        return Outbound(
+            url=claimed.url,
+            headers=(("Content-Type", "application/json"), ("User-Agent", self.user_agent), *signed),
+            body=body,
+            timeout_seconds=self.timeout_seconds,
+        )
+
+    async def _settle(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> None:
+        """Write the outcome. While the store is away it waits here: a 2xx must not be sent again."""
+        while True:
+            try:
+                await self.store.settle_delivery(claimed, outcome, then)
+            except Exception:
+                _log.exception("an outcome could not be written yet", extra={"delivery_id": claimed.id})
+                await self.clock.sleep(_STORE_RETRY_SECONDS)
+            else:
+                return
+
+
+_OUTCOMES = {
+    DeliveryStatus.DELIVERED: "delivered",
+    DeliveryStatus.PENDING: "retry",
+    DeliveryStatus.DEAD: "dead",
+}
+
+
+def _unsent(body: bytes) -> AttemptOutcome:
+    return AttemptOutcome(
+        outcome="dead",
+        http_status=None,
+        error="too_large",
+        duration_ms=0,
+        timings={},
+        body_sha256=hashlib.sha256(body).hexdigest(),
+        response_excerpt=b"",
+    )
+
+
+@dataclass(kw_only=True)
+class DeliveryRescuer:
+    """Makes deliveries pending again whose deliverer stopped answering."""
+
+    store: WebhookStore
+    every_seconds: float = 5.0
+    name: str = "delivery-rescuer"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look every `every_seconds`."""
+        while not stop.is_set():
+            try:
+                await self.store.free_expired_deliveries()
+            except Exception:
+                _log.exception("freeing expired deliveries failed; it is tried again")
+            await either(stop.wait(), asyncio.sleep(self.every_seconds))
