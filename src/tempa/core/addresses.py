@@ -54,10 +54,13 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 _LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
 
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<authority>[^/?#]*)", re.IGNORECASE)
+_URL = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>.*))?", re.DOTALL)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
-_NUMBER = re.compile(r"0x(?P<hex>[0-9a-f]*)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*)", re.IGNORECASE)
+_PORT = re.compile(r"[0-9]{1,5}")
+_NUMBER = re.compile(
+    r"0x0*(?P<hex>[0-9a-f]{0,8})|0+(?P<octal>[0-7]{0,11})|(?P<decimal>[1-9][0-9]{0,9})", re.IGNORECASE
+)
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 _DOTS = str.maketrans("\u3002\uff0e\uff61", "...")  # what IDNA reads as a dot
 
@@ -101,22 +104,20 @@ def check_url(url: str, *, allow_networks: Sequence[Network] = (), allow_http: b
     never leaves the machine. A name is not looked up here: what it resolves to is checked at the
     connected socket.
     """
-    if len(url) > URL_LENGTH_MAX:
-        return f"Shorten the URL to at most {URL_LENGTH_MAX} characters."
-    if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
-        return "Remove spaces and control characters, or percent-encode them."
     match = _URL.match(url)
-    if match is None or match["scheme"].lower() not in ("http", "https"):
-        return "Give an absolute URL that begins with https://."
-    authority = match["authority"]
-    fault = _authority_fault(authority, allow_networks)
-    if fault is not None:
-        return fault
-    if not url[match.end() :].isascii() or "\\" in url:
-        return "Percent-encode what is not plain ASCII in the URL's path and query."
-    if match["scheme"].lower() == "http" and not (allow_http or _is_open_loopback(authority, allow_networks)):
+    fault = _text_fault(url)
+    if fault is not None or match is None:
+        return fault or "Give an absolute URL that begins with https://."
+    authority = _AUTHORITY.fullmatch(match["authority"])
+    if authority is None or "@" in match["authority"]:
+        return (
+            "Write a plain host: a name, an IPv4 address, an IPv6 address in brackets; no user or password."
+        )
+    host = authority["host"]
+    fault = _port_fault(authority["port"]) or _address_fault(host, allow_networks) or _name_fault(host)
+    if fault is None and not (_is_https(match) or allow_http or _is_open_loopback(host, allow_networks)):
         return "Use https://; plain http is not allowed here."
-    return None
+    return fault or _path_fault(url[match.end() :])
 
 
 def _parsed(text: str) -> Address | None:
@@ -141,47 +142,62 @@ def _inet_aton(text: str) -> IPv4Address | None:
 
 
 def _number(text: str) -> int | None:
-    match = _NUMBER.fullmatch(text[:16])  # no part of an address is longer
-    if match is None or len(text) > 16:
-        return None
-    if match["hex"] is not None:
-        return int(match["hex"] or "0", 16)
-    return int(match["octal"], 8) if match["octal"] else int(match["decimal"])
-
-
-def _authority_fault(authority: str, allow_networks: Sequence[Network]) -> str | None:
-    if "@" in authority:
-        return "Take the user name and password out of the URL."
-    match = _AUTHORITY.fullmatch(authority)
+    match = _NUMBER.fullmatch(text)
     if match is None:
-        return "Write the host as a name, an IPv4 address, or an IPv6 address in brackets."
-    if not match["host"].strip("[]."):
-        return "Give the URL a host."
-    if match["port"] is not None and not _is_port(match["port"]):
-        return "Give a port from 1 to 65535, or none."
-    return _host_fault(match["host"], allow_networks)
+        return None
+    if match["decimal"]:
+        return int(match["decimal"])
+    return int(match["hex"] or "0", 16) if match["octal"] is None else int(match["octal"] or "0", 8)
 
 
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535
+def _text_fault(url: str) -> str | None:
+    if len(url) > URL_LENGTH_MAX:
+        return f"Shorten the URL to at most {URL_LENGTH_MAX} characters."
+    if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
+        return "Remove spaces and control characters, or percent-encode them."
+    if "\\" in url:  # a slash to a browser, a letter to curl
+        return "Percent-encode the backslash."
+    return None
 
 
-def _host_fault(host: str, allow_networks: Sequence[Network]) -> str | None:
+def _port_fault(port: str | None) -> str | None:
+    if port is None or (_PORT.fullmatch(port) and 1 <= int(port) <= 65535):
+        return None
+    return "Give a port from 1 to 65535, or none."
+
+
+def _address_fault(host: str, allow_networks: Sequence[Network]) -> str | None:
     address = literal_address(host)
     if address is not None and refused(address, allow_networks):
         return "Use a host with a public address; this one may not be called from here."
-    if address is None and _is_local_name(host) and not _loopback_open(allow_networks):
+    if address is None and _is_local_name(host) and not _is_loopback_open(allow_networks):
         return "Use a host with a public address; localhost is this server itself."
+    return None
+
+
+def _name_fault(host: str) -> str | None:
+    if not host.strip("[]."):
+        return "Give the URL a host."
     if not host.isascii():
         return _ascii_hint(host)
+    address = literal_address(host)
     if address is not None:
-        return None
+        fits = isinstance(address, IPv6Address) == host.startswith("[")
+        return None if fits else "Write an IPv6 address in brackets, an IPv4 address without."
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         return "Write the host as a DNS name or an IP address."
     if _NUMERIC_LABEL.fullmatch(labels[-1]):
         return "The host ends in a number but is no IPv4 address; write a name or a full address."
     return None
+
+
+def _path_fault(rest: str) -> str | None:
+    return None if rest.isascii() else "Percent-encode what is not plain ASCII in the URL's path and query."
+
+
+def _is_https(match: re.Match[str]) -> bool:
+    return match["scheme"].lower() == "https"
 
 
 def _ascii_hint(host: str) -> str:
@@ -197,16 +213,14 @@ def _is_local_name(host: str) -> bool:
     return name in _LOCAL_NAMES or name.endswith(".localhost")
 
 
-def _loopback_open(allow_networks: Sequence[Network]) -> bool:
+def _is_loopback_open(allow_networks: Sequence[Network]) -> bool:
     return not all(refused(address, allow_networks) for address in _LOOPBACK)
 
 
-def _is_open_loopback(authority: str, allow_networks: Sequence[Network]) -> bool:
-    match = _AUTHORITY.fullmatch(authority)
-    if match is None or not _loopback_open(allow_networks):
-        return False
-    address = literal_address(match["host"])
+def _is_open_loopback(host: str, allow_networks: Sequence[Network]) -> bool:
+    """Whether `host` is loopback in so many words. That it may be called has been checked before."""
+    address = literal_address(host)
     if address is None:
-        return _is_local_name(match["host"])
+        return _is_local_name(host) and _is_loopback_open(allow_networks)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback

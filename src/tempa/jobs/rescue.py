@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import TempaError
+from tempa.core.work import pause
 from tempa.jobs.model import Canceled, Usage
 from tempa.jobs.perform import after_failure, job_error
 from tempa.jobs.ports import StoreUnavailable
 
 if TYPE_CHECKING:
+    import asyncio
     import random
 
     from tempa.jobs.model import Claimed, Ending
@@ -41,7 +42,7 @@ class Rescuer:
                 await self.expire()
             except StoreUnavailable:
                 _log.warning("the store is away; rescue waits for it")
-            await wait_for(stop, self.every_seconds)
+            await pause(stop, self.every_seconds)
 
     async def rescue(self) -> int:
         """Requeue or fail every job whose lease has run out. Returns how many."""
@@ -66,12 +67,3 @@ class Rescuer:
             for job in overdue:
                 count += await self.store.fail_queued(job.id, error)
         return count
-
-
-async def wait_for(stop: asyncio.Event, seconds: float) -> None:
-    """Wait `seconds`, or until `stop`."""
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return

@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.work import pause
 from tempa.jobs.cancel import drop_artifacts
 from tempa.jobs.ports import StoreUnavailable
-from tempa.jobs.rescue import wait_for
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ class Janitor:
                 await self.clean()
             except (StoreUnavailable, OSError):
                 _log.warning("cleaning waits: the store or the disk is away", exc_info=True)
-            await wait_for(stop, self.every_seconds)
+            await pause(stop, self.every_seconds)
 
     async def clean(self) -> None:
         """One round. Rows are marked before bytes are deleted: a link may die early, never dangle."""

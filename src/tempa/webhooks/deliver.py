@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from tempa.core.clock import to_ms
 from tempa.core.retry import full_jitter
 from tempa.core.signing import webhook_headers
-from tempa.core.work import DELIVERIES, either
+from tempa.core.work import DELIVERIES, either, pause
 from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
 from tempa.webhooks.ports import Outbound
 
@@ -225,4 +225,4 @@ class DeliveryRescuer:
                 await self.store.free_expired_deliveries()
             except Exception:
                 _log.exception("freeing expired deliveries failed; it is tried again")
-            await either(stop.wait(), asyncio.sleep(self.every_seconds))
+            await pause(stop, self.every_seconds)

@@ -1,0 +1,50 @@
+"""Every metric, in one closed table: `/metrics` shows them and the reference page is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its kind, what it tells, its labels."""
+
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+METRICS: Mapping[str, Metric] = {
+    "tempa_jobs_admitted_total": Metric("counter", "Jobs admitted, by engine.", ("engine",)),
+    "tempa_jobs_replayed_total": Metric("counter", "Requests answered with a job that stood.", ("engine",)),
+    "tempa_jobs_ended_total": Metric(
+        "counter", "Attempts that ended, by what followed: completed, failed, retried, canceled, released.",
+        ("engine", "ending"),
+    ),
+    "tempa_jobs": Metric("gauge", "Jobs in the store, by status and lane.", ("status", "lane")),
+    "tempa_jobs_wait_seconds": Metric("histogram", "From admission to the first claim.", ("engine",)),
+    "tempa_jobs_rescued_total": Metric("counter", "Jobs taken over because their lease ran out."),
+    "tempa_engine_runs_total": Metric(
+        "counter", "Kernel executions; outcome is completed or an error code.", ("engine", "outcome")
+    ),
+    "tempa_engine_run_seconds": Metric("histogram", "Time in the kernel's process.", ("engine",)),
+    "tempa_webhook_attempts_total": Metric(
+        "counter", "Delivery attempts, by outcome: delivered, retry, dead.", ("outcome",)
+    ),
+    "tempa_webhook_attempt_seconds": Metric("histogram", "From the start of an attempt to its answer."),
+    "tempa_webhook_deliveries": Metric("gauge", "Deliveries in the store, by status.", ("status",)),
+    "tempa_store_commits_total": Metric("counter", "Commits of the store."),
+    "tempa_store_commands_total": Metric("counter", "Commands in those commits."),
+}
+
+
+class Meter(Protocol):
+    """Counts and measures. Names are keys of `METRICS`; labels must be those of the row."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None: ...
+    def observe(self, name: str, seconds: float, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
