@@ -10,7 +10,8 @@ import rfc8785
 
 from tempa.core.errors import Refusal
 
-_SAFE_DIGITS = 19  # an integer token longer than this is read as a float: no 4,300-digit trap
+_SAFE_INTEGER = 2**53 - 1  # beyond it JSON's readers disagree (RFC 7493 section 2.2): read as a float
+_INTEGER_DIGITS_MAX = 17  # enough for a safe integer and its sign; int() refuses 4,300 digits
 _DEPTH_MAX = 64  # no request of ours nests deeper than a dozen; the parser's own limit is a crash
 
 
@@ -66,7 +67,9 @@ def _refuse_constant(token: str) -> Any:
 
 
 def _read_int(token: str) -> int | float:
-    return int(token) if len(token) <= _SAFE_DIGITS else float(token)
+    if len(token) <= _INTEGER_DIGITS_MAX and abs(value := int(token)) <= _SAFE_INTEGER:
+        return value
+    return float(token)
 
 
 def _check(value: Any, text: str) -> None:

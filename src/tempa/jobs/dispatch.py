@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tempa.core.work import lane_topic
 from tempa.jobs.ports import StoreUnavailable
@@ -13,7 +13,9 @@ from tempa.jobs.ports import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tempa.core.metrics import Meter
     from tempa.core.work import Bell, Wake
+    from tempa.jobs.model import Claimed
     from tempa.jobs.perform import Performer
     from tempa.jobs.ports import JobStore
 
@@ -29,6 +31,7 @@ class Worker:
     store: JobStore
     performer: Performer
     wake: Wake
+    meter: Meter
     lanes: Sequence[str]
     slots: int
     lease_seconds: float
@@ -55,10 +58,17 @@ class Worker:
         except StoreUnavailable:
             return False
         for one in claimed:
+            self._measure(one)
             task = asyncio.create_task(self.performer.perform(one, stop))
             self._running.add(task)
             task.add_done_callback(self._ended)
         return bool(claimed)
+
+    def _measure(self, claimed: Claimed) -> None:
+        job = claimed.job
+        if claimed.lease.epoch == 1 and job.started_at:
+            waited = (job.started_at - job.created_at).total_seconds()
+            self.meter.observe("tempa_jobs_wait_seconds", waited, engine=job.request.engine)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -67,7 +77,7 @@ class Worker:
 
     async def _wait(self, bell: Bell, stop: asyncio.Event) -> None:
         seconds = _POLL_SECONDS
-        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(stop.wait()), *self._running]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait()), *self._running]
         if len(self._running) < self.slots:
             waits.append(asyncio.ensure_future(bell.wait(seconds)))
         try:

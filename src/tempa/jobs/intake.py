@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tempa.core.clock import Clock
     from tempa.core.limits import Limits
+    from tempa.core.metrics import Meter
     from tempa.jobs.ports import Engine, JobStore
 
 _KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
@@ -47,6 +48,7 @@ class Intake:
     engines: Mapping[str, Engine]
     limits: Limits
     addresses: Addresses
+    meter: Meter
     retention_days: float
     _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
 
@@ -124,7 +126,7 @@ class Intake:
         reservation = reserve(route, request, key) if key is not None or derivable else None
         new = self._new_job(account, request, reservation)
         if new.reservation is None:
-            return await self.store.admit(new)
+            return self._counted(await self.store.admit(new))
         slot = (account, route, f"{new.reservation.derived}:{new.reservation.key}")
         await self._wait_for_first(slot)
         self._admitting[slot] = asyncio.Event()
@@ -138,6 +140,12 @@ class Intake:
                 "This Idempotency-Key already stands for another request. "
                 "Send a new key with a new request, or the same request with this key.",
             )
+        return self._counted(admission)
+
+    def _counted(self, admission: Admission) -> Admission:
+        admitted = admission.verdict is Verdict.ADMITTED
+        name = "tempa_jobs_admitted_total" if admitted else "tempa_jobs_replayed_total"
+        self.meter.count(name, engine=admission.job.request.engine)
         return admission
 
     async def _wait_for_first(self, slot: tuple[str, str, str]) -> None:

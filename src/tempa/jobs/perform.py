@@ -13,6 +13,7 @@ from tempa.core.ids import new_id
 from tempa.core.retry import RetryPolicy, full_jitter
 from tempa.core.work import cancel_topic
 from tempa.jobs.model import (
+    STEP_OF_ENDING,
     Beat,
     Canceled,
     Completed,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tempa.core.clock import Clock
+    from tempa.core.metrics import Meter
     from tempa.core.work import Bell, Wake
     from tempa.jobs.model import Claimed, Job
     from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
@@ -115,6 +117,7 @@ class Performer:
     wake: Wake
     clock: Clock
     engines: Mapping[str, Engine]
+    meter: Meter
     rng: random.Random
     lease_seconds: float
     beat_seconds: float
@@ -167,6 +170,7 @@ class Performer:
         )
         try:
             outcome = await self.host.run(order, sight.see)
+            self._measure(engine.name, outcome)
             usage = Usage(
                 compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes
             )
@@ -175,6 +179,11 @@ class Performer:
             return await self._publish(claimed, order, outcome, usage)
         finally:
             await self.artifacts.discard(folder)
+
+    def _measure(self, engine: str, outcome: Made | Broke) -> None:
+        result = outcome.error.code if isinstance(outcome, Broke) else "completed"
+        self.meter.count("tempa_engine_runs_total", engine=engine, outcome=result)
+        self.meter.observe("tempa_engine_run_seconds", outcome.compute_time_ms / 1000, engine=engine)
 
     async def _publish(self, claimed: Claimed, order: Order, made: Made, usage: Usage) -> Ending:
         prefix = f"{claimed.job.id}.a{claimed.lease.epoch}"
@@ -236,7 +245,10 @@ class Performer:
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
                 break
-        if not written:
+        if written:
+            step = str(STEP_OF_ENDING[type(ending)])
+            self.meter.count("tempa_jobs_ended_total", engine=claimed.job.request.engine, ending=step)
+        else:
             _log.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
 
 

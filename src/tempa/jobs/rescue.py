@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     import random
 
+    from tempa.core.metrics import Meter
     from tempa.jobs.model import Claimed, Ending
     from tempa.jobs.ports import JobStore
 
@@ -29,6 +30,7 @@ class Rescuer:
     """Takes over expired leases. Not a job itself: killing it delays rescue, never loses it."""
 
     store: JobStore
+    meter: Meter
     rng: random.Random
     max_crash_retries: int
     every_seconds: float = 1.0
@@ -50,6 +52,7 @@ class Rescuer:
         while expired := await self.store.expired(_BATCH):
             for claimed in expired:
                 count += await self.store.take_over(claimed.lease, self._ending(claimed))
+        self.meter.count("tempa_jobs_rescued_total", count)
         return count
 
     def _ending(self, claimed: Claimed) -> Ending:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tempa.core.clock import Clock
     from tempa.core.links import Links
+    from tempa.core.metrics import Meter
     from tempa.core.retry import Dice, RetryPolicy
     from tempa.core.work import Wake
     from tempa.webhooks.model import ClaimedDelivery, Message
@@ -109,6 +110,7 @@ class Deliverer:
     links: Links
     secrets: Secrets
     policy: RetryPolicy
+    meter: Meter
     rng: Dice
     timeout_seconds: float
     body_bytes_max: int
@@ -167,6 +169,8 @@ class Deliverer:
             body_sha256=hashlib.sha256(body).hexdigest(),
             response_excerpt=answer.body,
         )
+        self.meter.count("tempa_webhook_attempts_total", outcome=outcome.outcome)
+        self.meter.observe("tempa_webhook_attempt_seconds", outcome.duration_ms / 1000)
         await self._settle(claimed, outcome, then)
 
     def _outbound(self, claimed: ClaimedDelivery, body: bytes) -> Outbound:

@@ -69,7 +69,6 @@ class WebhookStore(Protocol):
     async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool: ...
     async def void_delivery_leases(self) -> int: ...  # at start: the dead instance's become pending
     async def free_expired_deliveries(self) -> int: ...  # leases that ran out become pending again
-    async def seconds_to_next_delivery(self) -> float | None: ...
 
     async def deliveries(
         self,

@@ -1,0 +1,1 @@
+"""Where result and input files lie."""

@@ -1,0 +1,166 @@
+"""Artifacts on the local disk: what is acknowledged is flushed, files and folders alike."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import Refusal
+from tempa.core.ids import new_id
+from tempa.jobs.model import StoredArtifact
+from tempa.jobs.ports import StoredObject
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from tempa.jobs.ports import MadeFile
+
+_CHUNK_BYTES = 1 << 20
+_SHARD_LENGTH = 5  # of an id's time part: one folder for about two hours, so no folder grows for ever
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArtifacts:
+    """Files under `root`. A key is `<prefix>/<name>`; a prefix is `<id>.a<epoch>` or an upload's id.
+
+    An attempt writes into a scratch folder on the same file system, which `keep` flushes and
+    moves in whole, by one rename: three flushes for one file (the file, its folder, the shard).
+    """
+
+    root: Path
+
+    def open(self) -> None:
+        """Make the folders, and sweep what attempts of a dead server left in scratch."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in (self.root, self._scratch):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _flush_folder(self.root)
+
+    @property
+    def _scratch(self) -> Path:
+        return self.root / "scratch"
+
+    def scratch(self, name: str) -> Path:
+        """A new empty folder for one attempt."""
+        folder = self._scratch / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return folder
+
+    async def keep(
+        self, prefix: str, folder: Path, files: Sequence[MadeFile]
+    ) -> tuple[StoredArtifact, ...]:
+        """Make the files durable under `prefix`. Raises OSError when the disk will not have them."""
+        return await asyncio.to_thread(self._keep, prefix, folder, files)
+
+    def _keep(self, prefix: str, folder: Path, files: Sequence[MadeFile]) -> tuple[StoredArtifact, ...]:
+        names = {made.name for made in files}
+        for stray in [path for path in folder.iterdir() if path.name not in names]:
+            _remove(stray)
+        kept = tuple(_flush_file(folder / made.name, prefix, made) for made in files)
+        _flush_folder(folder)
+        target = self._place(prefix)
+        folder.rename(target)
+        _flush_folder(target.parent)
+        return kept
+
+    async def discard(self, folder: Path) -> None:
+        """Drop a scratch folder. One that was kept is no longer there: fine."""
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def receive(self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int) -> StoredObject:
+        """Store an upload as it streams in. Raises `Refusal` (`body-too-large`) past the limit."""
+        passing = self._scratch / new_id("up")
+        digest, size = hashlib.sha256(), 0
+        try:
+            with passing.open("xb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > size_bytes_max:
+                        raise Refusal("body-too-large", f"An upload has at most {size_bytes_max} bytes.")
+                    digest.update(chunk)
+                    await asyncio.to_thread(file.write, chunk)
+                await asyncio.to_thread(_flush, file)
+            await asyncio.to_thread(self._admit_upload, passing, key)
+        finally:
+            passing.unlink(missing_ok=True)
+        return StoredObject(key, size, digest.hexdigest())
+
+    def _admit_upload(self, passing: Path, key: str) -> None:
+        target = self._place(key)
+        passing.rename(target)
+        _flush_folder(target.parent)
+
+    async def path(self, key: str) -> Path | None:
+        """The file with these bytes, or None when it is gone."""
+        path = self._locate(key)
+        return path if path.is_file() else None
+
+    async def delete(self, prefix: str) -> None:
+        """Remove everything under a prefix. What is gone is fine."""
+        await asyncio.to_thread(_remove, self._locate(prefix))
+
+    def _place(self, key: str) -> Path:
+        """Where a key goes, its shard made durable first."""
+        target = self._locate(key)
+        if not target.parent.is_dir():
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            _flush_folder(self.root)
+        return target
+
+    def _locate(self, key: str) -> Path:
+        """Keys are ours, never a client's; a slip must still not leave the root."""
+        parts = key.split("/")
+        assert all(part and not part.startswith(".") for part in parts), "a key names a place below the root"
+        shard = key.partition("_")[2][:_SHARD_LENGTH]
+        return self.root.joinpath(shard, *parts)
+
+
+def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:
+    digest, size = hashlib.sha256(), 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)  # an engine's link would lead outside
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{made.name} is not a regular file")
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+        os.fsync(descriptor)
+    return StoredArtifact(
+        name=made.name,
+        role=made.role,
+        file_format=made.file_format,
+        media_type=made.media_type,
+        size_bytes=size,
+        sha256=digest.hexdigest(),
+        key=f"{prefix}/{made.name}",
+    )
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

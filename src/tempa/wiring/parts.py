@@ -1,0 +1,40 @@
+"""Everything a Tempa process is made of, before any of it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tempa.adapters.meters.prometheus import PrometheusMeter
+    from tempa.core.accounts import KeyStore
+    from tempa.core.clock import Clock
+    from tempa.core.links import SignedLinks
+    from tempa.core.work import Wake
+    from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
+    from tempa.webhooks.ports import Sender, WebhookStore
+    from tempa.wiring.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The ports, each with its implementation. `embedded` makes them; `roles` and the API use them."""
+
+    settings: Settings
+    clock: Clock
+    wake: Wake
+    meter: PrometheusMeter
+    jobs: JobStore
+    webhooks: WebhookStore
+    keys: KeyStore
+    artifacts: ArtifactStore
+    engines: Mapping[str, Engine]
+    host: Host
+    sender: Sender
+    links: SignedLinks
+    link_keys: tuple[bytes, ...]
+    webhook_secrets: Mapping[str, Sequence[str]]
+    allow_networks: Sequence[str]
+    public_url: str

@@ -1,0 +1,117 @@
+"""Run roles side by side until told to stop. A role that breaks is started again, and said so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from typing import TYPE_CHECKING
+
+from tempa import __version__
+from tempa.core.ids import new_id
+from tempa.core.retry import RetryPolicy
+from tempa.core.work import pause
+from tempa.jobs.dispatch import Worker
+from tempa.jobs.perform import Performer
+from tempa.jobs.rescue import Rescuer
+from tempa.jobs.retain import Janitor
+from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
+from tempa.webhooks.fanout import FanOut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tempa.core.roles import Role
+    from tempa.wiring.parts import Parts
+
+_log = logging.getLogger(__name__)
+
+_RESTART_SECONDS = 1.0
+
+
+def all_roles(parts: Parts) -> list[Role]:
+    """The roles of an embedded server, next to its API."""
+    jobs = parts.settings.jobs
+    rescuer = Rescuer(
+        store=parts.jobs,
+        meter=parts.meter,
+        rng=random.SystemRandom(),
+        max_crash_retries=jobs.max_crash_retries,
+    )
+    return [
+        worker(parts),
+        rescuer,
+        Janitor(store=parts.jobs, artifacts=parts.artifacts),
+        FanOut(store=parts.webhooks, wake=parts.wake),
+        deliverer(parts),
+        DeliveryRescuer(store=parts.webhooks),
+    ]
+
+
+def worker(parts: Parts) -> Worker:
+    """Claims and performs jobs of every engine there is."""
+    jobs = parts.settings.jobs
+    performer = Performer(
+        store=parts.jobs,
+        artifacts=parts.artifacts,
+        host=parts.host,
+        wake=parts.wake,
+        clock=parts.clock,
+        engines=parts.engines,
+        meter=parts.meter,
+        rng=random.SystemRandom(),
+        lease_seconds=jobs.lease_seconds,
+        beat_seconds=jobs.beat_seconds,
+        max_crash_retries=jobs.max_crash_retries,
+    )
+    return Worker(
+        store=parts.jobs,
+        performer=performer,
+        wake=parts.wake,
+        meter=parts.meter,
+        lanes=sorted({engine.lane for engine in parts.engines.values()}),
+        slots=parts.settings.worker.slots or os.cpu_count() or 1,
+        lease_seconds=jobs.lease_seconds,
+        worker_id=new_id("wrk"),
+    )
+
+
+def deliverer(parts: Parts) -> Deliverer:
+    """Sends webhooks."""
+    webhooks = parts.settings.webhooks
+    return Deliverer(
+        store=parts.webhooks,
+        sender=parts.sender,
+        wake=parts.wake,
+        clock=parts.clock,
+        links=parts.links,
+        secrets=lambda account: parts.webhook_secrets[account],
+        policy=RetryPolicy(
+            max_retries=webhooks.max_retries,
+            base_seconds=webhooks.backoff_base_seconds,
+            cap_seconds=webhooks.backoff_cap_seconds,
+        ),
+        meter=parts.meter,
+        rng=random.SystemRandom(),
+        timeout_seconds=webhooks.timeout_seconds,
+        body_bytes_max=parts.settings.limits.webhook_body_bytes,
+        user_agent=f"Tempa/{__version__}",
+        in_flight_max=webhooks.in_flight_max,
+    )
+
+
+async def run_roles(roles: Sequence[Role], stop: asyncio.Event) -> None:
+    """Run all until `stop`; returns when each has come to its end."""
+    async with asyncio.TaskGroup() as group:
+        for role in roles:
+            group.create_task(_keep_running(role, stop), name=role.name)
+
+
+async def _keep_running(role: Role, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        try:
+            await role.run(stop)
+        except Exception:
+            _log.exception("role %s broke; it starts again", role.name)
+            await pause(stop, _RESTART_SECONDS)
