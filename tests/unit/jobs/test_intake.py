@@ -1,0 +1,190 @@
+"""The door: every problem at once, one request one fingerprint, keys as the contract says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tempa.core.clock import SystemClock
+from tempa.core.errors import Problem, Refusal
+from tempa.core.limits import DEFAULT_LIMITS
+from tempa.jobs.intake import Addresses, Intake, read_key, reserve
+from tempa.jobs.model import Request
+from tempa.jobs.ports import Engine, JobStore, Reading, RunLimits
+from tests.unit.jobs.samples import a_request
+
+FIELDS = frozenset({"parameters", "template"})
+
+
+class FakeEngine:
+    """An engine that wants a positive `length`."""
+
+    name, version, kind, family, model, lane = "echo", "1", "cad", "cad_generation", "echo", "cpu"
+    deterministic, life_cycle, module = True, "fork", "nowhere"
+    limits = RunLimits(1.0, 1 << 20)
+
+    def read(self, body: Mapping[str, Any]) -> Reading:
+        length = body.get("parameters", {}).get("length")
+        if not isinstance(length, (int, float)) or length <= 0:
+            return Reading(None, (Problem("/parameters/length", "Must be positive.", 0.0),))
+        return Reading({"length": float(length)})
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+
+class Silent:
+    """A meter nobody reads."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None: ...
+    def observe(self, name: str, seconds: float, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
+
+
+def the_intake() -> Intake:
+    return Intake(
+        store=cast("JobStore", None),  # `read` must not touch it
+        clock=SystemClock(),
+        engines={"echo": cast("Engine", FakeEngine())},
+        limits=DEFAULT_LIMITS,
+        addresses=Addresses(),
+        meter=Silent(),
+        retention_days=30,
+    )
+
+
+def read(document: Any) -> Request:
+    return the_intake().read(document, FIELDS, "echo")
+
+
+def refused(document: Any) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        read(document)
+    return caught.value
+
+
+def test_a_good_request_is_read_with_its_defaults() -> None:
+    request = read({"parameters": {"length": 3}})
+    assert (request.engine, request.work, request.priority, request.cache) == ("echo", {"length": 3.0}, 5, "use")
+
+
+def test_every_problem_is_told_at_once() -> None:
+    refusal = refused(
+        {
+            "parameters": {"length": -1},
+            "priority": 12,
+            "deadline_seconds": "60",
+            "tags": {"a": 1, "b\x07": "x"},
+            "webhook_url": "https://10.0.0.1/",
+            "webhook_events": ["job.completed", "job.nonsense"],
+            "gpu_instance_id": "gpu-1",
+            "colour": "red",
+        }
+    )
+    assert (refusal.slug, refusal.status) == ("invalid-request", 422)
+    assert {problem.pointer for problem in refusal.errors} == {
+        "/parameters/length",
+        "/priority",
+        "/deadline_seconds",
+        "/tags/a",
+        "/tags/b\x07",
+        "/webhook_url",
+        "/webhook_events/1",
+        "/gpu_instance_id",
+        "/colour",
+    }
+    limits = {problem.pointer: problem.limit for problem in refusal.errors}
+    assert (limits["/parameters/length"], limits["/priority"]) == (0.0, 9)
+
+
+@pytest.mark.parametrize("document", [None, [], "x", 1, True])
+def test_a_body_that_is_no_object_is_refused(document: Any) -> None:
+    assert refused(document).errors[0].pointer == ""
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"priority": 5.5},
+        {"priority": True},
+        {"priority": "5"},
+        {"deadline_seconds": float("inf")},
+        {"deadline_seconds": 0},
+        {"tags": []},
+        {"tags": {"": "x"}},
+        {"tags": {"x": "y" * 257}},
+        {"tags": {str(n): "" for n in range(33)}},
+        {"cache": "maybe"},
+        {"webhook_url": 7},
+        {"webhook_events": ["job.completed"]},
+    ],
+)
+def test_options_are_strict(option: Mapping[str, Any]) -> None:
+    refusal = refused({"parameters": {"length": 1}, **option})
+    assert refusal.slug == "invalid-request"
+    assert refusal.errors[0].pointer.startswith("/" + next(iter(option)))
+
+
+def test_an_integral_float_is_an_integer() -> None:
+    assert read({"parameters": {"length": 1}, "priority": 7.0}).priority == 7
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1/x", "https://[::1]/", "https://2130706433/", "http://example.com/"])
+def test_an_address_that_may_not_be_called_has_its_own_problem(url: str) -> None:
+    refusal = refused({"parameters": {"length": 1}, "webhook_url": url})
+    assert (refusal.slug, refusal.status) == ("address-not-allowed", 422)
+
+
+def test_an_unknown_engine_is_named_with_those_that_are_offered() -> None:
+    refusal = refused({"engine": "nope", "parameters": {"length": 1}})
+    assert (refusal.slug, refusal.as_dict()["code"]) == ("engine-unavailable", "ENGINE_UNAVAILABLE")
+    assert "echo" in refusal.detail
+
+
+@given(st.dictionaries(st.sampled_from([*sorted(FIELDS), "engine", "tags", "priority", "webhook_url", "zzz"]),
+                       st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))))
+def test_whatever_is_sent_is_read_or_refused(document: dict[str, Any]) -> None:
+    document["parameters"] = {"length": 1}
+    try:
+        assert read(document).work == {"length": 1.0}
+    except Refusal as refusal:
+        assert refusal.errors
+
+
+def test_spelling_does_not_change_the_derived_key_and_everything_said_does() -> None:
+    plain = read({"parameters": {"length": 45}})
+    same = read({"engine": "echo", "priority": 5.0, "parameters": {"length": 4.5e1}})
+    assert reserve("/r", plain, None) == reserve("/r", same, None)
+    others = [
+        read({"parameters": {"length": 46}}),
+        read({"parameters": {"length": 45}, "webhook_url": "https://example.com/hook"}),
+        read({"parameters": {"length": 45}, "tags": {"a": "b"}}),
+    ]
+    keys = {reserve("/r", request, None).key for request in [plain, *others]}
+    assert len(keys) == 4
+    assert reserve("/other", plain, None).key not in keys
+
+
+def test_an_engine_upgrade_changes_the_derived_key_but_not_what_a_clients_key_stands_for() -> None:
+    before, after = a_request(engine_version="1"), a_request(engine_version="2")
+    assert reserve("/r", before, None).key != reserve("/r", after, None).key
+    assert reserve("/r", before, "k") == reserve("/r", after, "k")
+
+
+@pytest.mark.parametrize(
+    ("header", "key"),
+    [("abc", "abc"), ('"abc"', "abc"), (r'"a\"b\\c"', 'a"b\\c'), ("  k  ", "k"), ("x" * 255, "x" * 255), (None, None)],
+)
+def test_keys_are_read_bare_or_quoted(header: str | None, key: str | None) -> None:
+    assert read_key(header) == key
+
+
+@pytest.mark.parametrize("header", ["", '""', "x" * 256, "tab\there", "snow\u2603", "nul\x00"])
+def test_keys_that_are_not_printable_are_refused(header: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_key(header)
+    assert caught.value.status == 422
