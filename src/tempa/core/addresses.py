@@ -83,6 +83,14 @@ def refused(address: Address | str, allow_networks: Sequence[Network] = ()) -> b
     return found not in _GLOBAL_V6 or any(found in block for block in _DENIED_V6)
 
 
+def is_twin_of_open_loopback(address: str, allow_networks: Sequence[Network]) -> bool:
+    """Whether `address` is 127.0.0.1 or ::1 while the other one may be called.
+
+    `localhost` resolves to both. Where one is open, meeting the other is no sign of a forged name.
+    """
+    return _parsed(address) in _LOOPBACK and _is_loopback_open(allow_networks)
+
+
 def literal_address(host: str) -> Address | None:
     """The address that `host` spells, in any spelling getaddrinfo or a browser takes; None for a name.
 

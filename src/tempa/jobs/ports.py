@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from tempa.core.errors import Problem, TempaError
@@ -173,6 +174,7 @@ class JobStore(Protocol):
 
     async def cancel(self, account: str, job_id: str) -> tuple[CancelOutcome, Job] | None: ...
     async def job(self, account: str, job_id: str) -> Job | None: ...
+    async def job_by_id(self, job_id: str) -> Job | None: ...  # for links and tokens: they name no account
     async def jobs(
         self, account: str, narrow: JobFilter, limit: int, before: str | None
     ) -> list[Job]: ...  # newest first; `before` is the id to go on from
@@ -182,6 +184,7 @@ class JobStore(Protocol):
     async def mark_removed(self, account: str, job_id: str) -> bool: ...  # False: not terminal
     async def lapsed(self, limit: int) -> list[Job]: ...  # past retained_until, artifacts not yet removed
     async def counts(self) -> Mapping[tuple[str, str], int]: ...  # (status, lane) -> jobs
+    async def oldest_queued(self, lane: str) -> datetime | None: ...  # when the longest waiting was admitted
 
     async def add_file(self, stored: StoredFile) -> None: ...
     async def file(self, account: str, file_id: str) -> StoredFile | None: ...

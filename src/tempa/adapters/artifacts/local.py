@@ -55,9 +55,7 @@ class LocalArtifacts:
         folder.mkdir(mode=0o700)
         return folder
 
-    async def keep(
-        self, prefix: str, folder: Path, files: Sequence[MadeFile]
-    ) -> tuple[StoredArtifact, ...]:
+    async def keep(self, prefix: str, folder: Path, files: Sequence[MadeFile]) -> tuple[StoredArtifact, ...]:
         """Make the files durable under `prefix`. Raises OSError when the disk will not have them."""
         return await asyncio.to_thread(self._keep, prefix, folder, files)
 

@@ -1,0 +1,218 @@
+"""The thread that owns libcurl: CurlMulti, driven by `socket_action` on epoll.
+
+Not by select(): beyond 1,023 descriptors in the process it returns at once and the thread spins.
+Not by the event loop of the server: one slow step there would hold up every transfer's deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING
+
+import pycurl
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from tempa.adapters.senders.curl.exchange import Exchange
+    from tempa.webhooks.ports import Answer
+
+_CONNECTIONS_KEPT_MAX = 512
+_INTEREST = {
+    pycurl.POLL_NONE: 0,
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+_READINESS = (
+    (select.EPOLLIN, pycurl.CSELECT_IN),
+    (select.EPOLLOUT, pycurl.CSELECT_OUT),
+    (select.EPOLLERR | select.EPOLLHUP, pycurl.CSELECT_ERR),
+)
+
+
+class CurlThread:
+    """Runs exchanges. `submit`, `withdraw`, `close` and `join` may be called from any thread.
+
+    Once the status of an answer is known its body may take `body_seconds` more.
+    """
+
+    def __init__(self, body_seconds: float) -> None:
+        self._body_seconds = body_seconds
+        self._lock = threading.Lock()  # guards the next four, which other threads touch
+        self._errands: list[tuple[Callable[[Exchange], None], Exchange]] = []
+        self._woken = self._closing = self._ended = False
+        self._exchanges: dict[pycurl.Curl, Exchange] = {}
+        self._bodies: OrderedDict[Exchange, float] = OrderedDict()  # deadlines; all wait equally long
+        self._timer: float | None = None
+        self._answers: list[tuple[asyncio.Future[Answer], Answer]] = []
+        self._wake = os.eventfd(0)
+        self._epoll = select.epoll()
+        self._epoll.register(self._wake, select.EPOLLIN)
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, _CONNECTIONS_KEPT_MAX)
+        self._thread = threading.Thread(target=self._run, name="tempa-curl", daemon=True)
+        self._thread.start()
+
+    def submit(self, exchange: Exchange) -> None:
+        """Send it; its future gets the answer. Raises RuntimeError once closed."""
+        if not self._ask(self._begin, exchange):
+            raise RuntimeError("the sender is closed")
+
+    def withdraw(self, exchange: Exchange) -> None:
+        """Nobody waits for this one any more: drop it, connection and all."""
+        self._ask(self._drop, exchange)
+
+    def close(self) -> None:
+        """Give up what is under way and stop; does not wait."""
+        with self._lock:
+            self._closing = True
+            if not self._ended:
+                os.eventfd_write(self._wake, 1)
+
+    def join(self, timeout_seconds: float) -> None:
+        """Wait for the thread to end."""
+        self._thread.join(timeout_seconds)
+
+    def _ask(self, errand: Callable[[Exchange], None], exchange: Exchange) -> bool:
+        with self._lock:
+            if self._closing or self._ended:
+                return False
+            self._errands.append((errand, exchange))
+            if not self._woken:  # one system call wakes it for all that is asked meanwhile
+                self._woken = True
+                os.eventfd_write(self._wake, 1)
+        return True
+
+    # All that follows runs in the thread.
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._poll()
+                self._run_errands()
+                self._end_bodies()
+                self._collect()
+                self._publish()
+        finally:
+            self._shut()
+
+    def _poll(self) -> None:
+        for descriptor, events in self._epoll.poll(self._patience_seconds()):
+            if descriptor == self._wake:
+                os.eventfd_read(self._wake)
+            else:
+                self._multi.socket_action(descriptor, sum(to for has, to in _READINESS if events & has))
+        if self._timer is not None and self._timer <= time.monotonic():
+            self._timer = None
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+
+    def _patience_seconds(self) -> float | None:
+        due = [self._timer] if self._timer is not None else []
+        if self._bodies:
+            due.append(next(iter(self._bodies.values())))
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _run_errands(self) -> None:
+        with self._lock:
+            errands, self._errands, self._woken = self._errands, [], False
+        for errand, exchange in errands:
+            errand(exchange)
+
+    def _begin(self, exchange: Exchange) -> None:
+        curl = exchange.open(self._head_arrived)
+        if curl is None:
+            self._answers.append((exchange.future, exchange.answer(pycurl.E_URL_MALFORMAT)))
+            return
+        self._exchanges[curl] = exchange
+        self._multi.add_handle(curl)
+
+    def _head_arrived(self, exchange: Exchange) -> None:
+        self._bodies[exchange] = time.monotonic() + self._body_seconds
+
+    def _end_bodies(self) -> None:
+        now = time.monotonic()
+        while self._bodies and next(iter(self._bodies.values())) <= now:
+            self._finish(next(iter(self._bodies)), pycurl.E_OK)
+
+    def _collect(self) -> None:
+        queued = 1
+        while queued:
+            queued, done, failed = self._multi.info_read()
+            for curl in done:
+                self._finish(self._exchanges[curl], pycurl.E_OK)
+            for curl, code, _ in failed:
+                self._finish(self._exchanges[curl], code)
+
+    def _finish(self, exchange: Exchange, code: int) -> None:
+        again = exchange.died_unheard(code)
+        if not again:
+            self._answers.append((exchange.future, exchange.answer(code)))
+        self._drop(exchange)
+        if again:
+            self._begin(exchange)
+
+    def _drop(self, exchange: Exchange) -> None:
+        curl = exchange.curl
+        if self._exchanges.pop(curl, None) is None:  # it has its answer already
+            return
+        self._bodies.pop(exchange, None)
+        self._multi.remove_handle(curl)
+        exchange.release()
+
+    def _publish(self) -> None:
+        """One call into an event loop for all that ended in this turn."""
+        batches = defaultdict(list)
+        for future, answer in self._answers:
+            batches[future.get_loop()].append((future, answer))
+        self._answers.clear()
+        for loop, batch in batches.items():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(_settle, batch)
+
+    def _watch(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            with contextlib.suppress(OSError):  # closed before it was taken back: epoll has dropped it
+                self._epoll.unregister(descriptor)
+            return
+        try:
+            self._epoll.register(descriptor, _INTEREST[what])
+        except FileExistsError:
+            self._epoll.modify(descriptor, _INTEREST[what])
+
+    def _set_timer(self, timeout_ms: int) -> None:
+        self._timer = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
+
+    def _shut(self) -> None:
+        with self._lock:
+            self._ended = True
+            errands = self._errands
+            os.close(self._wake)
+        self._publish()
+        unanswered = {*self._exchanges.values(), *(exchange for _, exchange in errands)}
+        for exchange in unanswered:
+            with contextlib.suppress(RuntimeError):
+                exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future)
+        for exchange in list(self._exchanges.values()):
+            self._drop(exchange)
+        self._multi.close()  # waits for name lookups under way: up to 10 s if a name server is mute
+        self._epoll.close()
+
+
+def _settle(batch: Iterable[tuple[asyncio.Future[Answer], Answer]]) -> None:
+    for future, answer in batch:
+        if not future.done():  # else its task was canceled meanwhile
+            future.set_result(answer)
+
+
+def _abandon(future: asyncio.Future[Answer]) -> None:
+    if not future.done():
+        future.set_exception(RuntimeError("the sender was closed before the answer came"))

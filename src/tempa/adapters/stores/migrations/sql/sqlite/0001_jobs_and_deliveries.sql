@@ -1,0 +1,232 @@
+-- The first schema: jobs, the event log, deliveries, keys.
+-- Times are Unix milliseconds, but for lease_until: monotonic milliseconds of this boot. Booleans
+-- are 0 and 1, JSON is text. `number` is the order in which rows were written; `id` is public.
+
+create table account (
+    id          text    primary key,
+    created_at  integer not null
+) strict, without rowid;
+
+create table api_key (
+    id            text    primary key,
+    account       text    not null references account (id),
+    name          text    not null,
+    hint          text    not null,
+    digest        text    not null unique,
+    scopes        text    not null,
+    created_at    integer not null,
+    revoked_at    integer,
+    last_used_at  integer
+) strict, without rowid;
+
+create index api_key_account on api_key (account);
+
+-- What is small comes first, what may be long (request, result) last: SQLite reads a row from its
+-- start and never touches the overflow pages of columns that nobody asked for.
+create table job (
+    number            integer primary key,
+    id                text    not null unique,
+    account           text    not null,
+    status            text    not null check (status in ('queued', 'processing', 'completed', 'failed', 'canceled')),
+    engine            text    not null,
+    lane              text    not null,
+    priority          integer not null,
+    created_at        integer not null,
+    started_at        integer,
+    completed_at      integer,
+    run_at            integer not null,
+    deadline_at       integer,
+    retained_until    integer not null,
+    epoch             integer not null default 0,
+    crash_count       integer not null default 0,
+    retry_count       integer not null default 0,
+    sequence          integer not null default 0,
+    lease_until       integer,
+    worker            text,
+    cancel_requested  integer not null default 0 check (cancel_requested in (0, 1)),
+    cached            integer not null default 0 check (cached in (0, 1)),
+    removed           integer not null default 0 check (removed in (0, 1)),
+    stage             text,
+    fraction          real,
+    compute_time_ms   integer not null default 0,
+    peak_rss_bytes    integer not null default 0,
+    error_code        text,
+    tags              text    not null,
+    error             text,
+    request           text    not null,
+    result            text,
+    check ((status = 'processing') = (lease_until is not null)),
+    check ((status in ('completed', 'failed', 'canceled')) = (completed_at is not null)),
+    check ((status = 'completed') = (result is not null)),
+    check ((status = 'failed') = (error is not null and error_code is not null))
+) strict;
+
+-- The claim walks this index from its start and stops at the limit: finished jobs are not in it.
+-- deadline_at stands in it so that a job past its deadline is passed over without a look at its row.
+create index job_ready on job (lane, priority desc, run_at, number, deadline_at) where status = 'queued';
+create index job_overdue on job (deadline_at) where status = 'queued' and deadline_at is not null;
+-- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply, so
+-- that no planner takes this index in place of the primary key (measured on PostgreSQL).
+create index job_lease on job (lease_until) where lease_until is not null;
+create index job_lapsed on job (retained_until) where removed = 0;
+create index job_account on job (account, number);
+create index job_counts on job (status, lane);
+
+-- One row a claim. Open (no outcome) while the attempt runs, and for ever if its worker died with
+-- the whole machine and nobody ever took it over.
+create table attempt (
+    job_id           text    not null references job (id),
+    epoch            integer not null,
+    worker           text    not null,
+    started_at       integer not null,
+    ended_at         integer,
+    outcome          text    check (outcome in ('completed', 'failed', 'retried', 'canceled', 'released')),
+    code             text,
+    compute_time_ms  integer,
+    peak_rss_bytes   integer,
+    primary key (job_id, epoch),
+    check ((outcome is null) = (ended_at is null))
+) strict, without rowid;
+
+create trigger attempt_is_closed_once before update on attempt
+when old.outcome is not null
+    or new.job_id is not old.job_id or new.epoch is not old.epoch
+    or new.worker is not old.worker or new.started_at is not old.started_at
+begin
+    select raise(abort, 'an attempt is closed once and never changed');
+end;
+
+-- derived is part of the key: what a client writes can never meet what we derive.
+create table idempotency (
+    account      text    not null,
+    route        text    not null,
+    derived      integer not null check (derived in (0, 1)),
+    key          text    not null,
+    fingerprint  text    not null,
+    job_id       text    not null references job (id),
+    bound_at     integer not null,
+    primary key (account, route, derived, key)
+) strict, without rowid;
+
+-- autoincrement: a number is never given twice, so "later" stays later.
+create table event (
+    number    integer primary key autoincrement,
+    id        text    not null unique,
+    account   text    not null,
+    job_id    text    not null references job (id),
+    sequence  integer not null,
+    type      text    not null,
+    at        integer not null,
+    position  integer,
+    body      text    not null,
+    announce  text,
+    unique (job_id, sequence)
+) strict;
+
+create unique index event_terminal on event (job_id)
+    where type in ('job.completed', 'job.failed', 'job.canceled');
+create index event_unplanned on event (number) where position is null;
+create unique index event_feed on event (account, position) where position is not null;
+
+create trigger event_is_immutable before update on event
+when old.position is not null
+    or new.number is not old.number or new.id is not old.id or new.account is not old.account
+    or new.job_id is not old.job_id or new.sequence is not old.sequence or new.type is not old.type
+    or new.at is not old.at or new.body is not old.body or new.announce is not old.announce
+begin
+    select raise(abort, 'an event is given its position once and never changed');
+end;
+
+-- The last position given, in one row: whoever updates it is the one sequencer of that moment.
+create table feed (
+    one       integer primary key check (one = 1),
+    position  integer not null
+) strict;
+
+insert into feed (one, position) values (1, 0);
+
+-- A URL that an account's deliveries go to. origin tells how it came here: 'job' is a job's
+-- webhook_url. turn is the number of the latest attempt made to it: the lowest goes first.
+create table endpoint (
+    number      integer primary key,
+    id          text    not null unique,
+    account     text    not null,
+    url         text    not null,
+    origin      text    not null,
+    turn        integer not null default 0,
+    held_until  integer not null default 0,
+    created_at  integer not null,
+    unique (account, url)
+) strict;
+
+create table delivery (
+    number           integer primary key,
+    id               text    not null unique,
+    account          text    not null,
+    event_number     integer not null references event (number),
+    endpoint_number  integer not null references endpoint (number),
+    job_id           text    not null,
+    type             text    not null,
+    status           text    not null
+        check (status in ('pending', 'leased', 'parked', 'delivered', 'dead', 'canceled')),
+    attempts         integer not null default 0,
+    retries_spent    integer not null default 0,
+    created_at       integer not null,
+    next_at          integer not null,
+    lease_until      integer,
+    finished_at      integer,
+    reason           text,
+    discard_reason   text,
+    message          text    not null,
+    unique (event_number, endpoint_number),
+    check ((status = 'leased') = (lease_until is not null)),
+    check ((status in ('delivered', 'dead', 'canceled')) = (finished_at is not null)),
+    check (status <> 'dead' or reason is not null)
+) strict;
+
+create index delivery_pending on delivery (endpoint_number, next_at, event_number) where status = 'pending';
+create index delivery_leased on delivery (endpoint_number) where status = 'leased';
+-- Finds what of the same job still stands before a delivery.
+create index delivery_unfinished on delivery (endpoint_number, job_id, event_number) where finished_at is null;
+create index delivery_finished on delivery (finished_at) where finished_at is not null;
+create index delivery_dead on delivery (account, endpoint_number, reason) where status = 'dead';
+create index delivery_account on delivery (account, id);
+create index delivery_job on delivery (job_id);
+create index delivery_endpoint on delivery (endpoint_number);
+create index delivery_counts on delivery (status);
+
+-- autoincrement, since endpoint.turn is measured by it.
+create table delivery_attempt (
+    number            integer primary key autoincrement,
+    delivery_number   integer not null references delivery (number) on delete cascade,
+    attempt           integer not null,
+    started_at        integer not null,
+    outcome           text,
+    http_status       integer,
+    error             text,
+    duration_ms       integer,
+    timings           text    not null default '{}',
+    body_sha256       text,
+    response_excerpt  blob    not null default x'',
+    unique (delivery_number, attempt)
+) strict;
+
+create trigger delivery_attempt_is_closed_once before update on delivery_attempt
+when old.outcome is not null
+    or new.number is not old.number or new.delivery_number is not old.delivery_number
+    or new.attempt is not old.attempt or new.started_at is not old.started_at
+begin
+    select raise(abort, 'an attempt is closed once and never changed');
+end;
+
+create table file (
+    id          text    primary key,
+    account     text    not null,
+    key         text    not null,
+    sha256      text    not null,
+    size_bytes  integer not null,
+    created_at  integer not null,
+    expires_at  integer not null
+) strict, without rowid;
+
+create index file_expiry on file (expires_at);

@@ -1,0 +1,41 @@
+"""The named queries both databases read, and the way from their rows to the slices' words and back."""
+
+from __future__ import annotations
+
+from tempa.adapters.stores.sql.delivery_rows import (
+    attempt_from,
+    claimed_from,
+    dead_group_from,
+    delivery_from,
+    message_text,
+)
+from tempa.adapters.stores.sql.job_rows import (
+    error_text,
+    event_from,
+    file_from,
+    job_from,
+    job_row,
+    result_text,
+)
+from tempa.adapters.stores.sql.json_text import decode, encode
+from tempa.adapters.stores.sql.key_rows import key_from, key_row
+from tempa.adapters.stores.sql.queries import load_queries
+
+__all__ = [
+    "attempt_from",
+    "claimed_from",
+    "dead_group_from",
+    "decode",
+    "delivery_from",
+    "encode",
+    "error_text",
+    "event_from",
+    "file_from",
+    "job_from",
+    "job_row",
+    "key_from",
+    "key_row",
+    "load_queries",
+    "message_text",
+    "result_text",
+]

@@ -1,0 +1,233 @@
+-- Jobs, their attempts and their events. Read by SQLite and PostgreSQL alike: times are Unix
+-- milliseconds, booleans 0 and 1, JSON is text. A parameter that may be null is cast, since
+-- PostgreSQL cannot guess the type of one it sees only in "is null".
+--
+-- The fence: every write of a worker says (job, epoch, processing). A claim raises the epoch and a
+-- takeover leaves processing, so at most one ending per epoch can ever match.
+
+-- name: key_holder(account, route, derived, key)^
+-- The job a key stands for, with all that decides whether the key still binds.
+select idempotency.fingerprint, job.*
+from idempotency
+join job on job.id = idempotency.job_id
+where idempotency.account = :account
+    and idempotency.route = :route
+    and idempotency.derived = :derived
+    and idempotency.key = :key;
+
+-- name: bind_key(account, route, derived, key, fingerprint, job_id, bound_at)!
+-- A key whose job no longer holds it passes to the new job; there is one row a key for ever.
+insert into idempotency (account, route, derived, key, fingerprint, job_id, bound_at)
+values (:account, :route, :derived, :key, :fingerprint, :job_id, :bound_at)
+on conflict (account, route, derived, key)
+do update set fingerprint = excluded.fingerprint, job_id = excluded.job_id, bound_at = excluded.bound_at;
+
+-- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, tags, request)!
+-- A job is born queued, due at once, with one event.
+insert into job (
+    id, account, status, engine, lane, priority, created_at, run_at, deadline_at, retained_until,
+    sequence, tags, request
+)
+values (
+    :id, :account, 'queued', :engine, :lane, :priority, :created_at, :created_at, :deadline_at,
+    :retained_until, 1, :tags, :request
+);
+
+-- name: insert_event*!
+-- In the transaction it tells of. unique (job_id, sequence) and the one terminal event a job are
+-- the second net below the fence.
+insert into event (id, account, job_id, sequence, type, at, body, announce)
+values (:id, :account, :job_id, :sequence, :type, :at, :body, :announce);
+
+-- name: claim(lanes, now, lease_until, worker, limit)
+-- Highest priority first, then who has waited longest. Each lane gives its own first :limit from
+-- the ready index, which ends there: one "lane in (...)" would read and sort all that is queued
+-- (100,000 waiting for a GPU would slow every claim of the CPU workers). What is past its
+-- deadline is left for overdue.
+update job
+set status = 'processing',
+    epoch = epoch + 1,
+    sequence = sequence + 1,
+    started_at = coalesce(started_at, :now),
+    lease_until = :lease_until,
+    worker = :worker
+where number in (
+    select ready.number
+    from json_each(:lanes) as wanted
+    join job as ready on ready.number in (
+        select due.number
+        from job as due
+        where due.status = 'queued'
+            and due.lane = wanted.value
+            and due.run_at <= :now
+            and (due.deadline_at is null or due.deadline_at > :now)
+        order by due.priority desc, due.run_at, due.number
+        limit :limit
+    )
+    order by ready.priority desc, ready.run_at, ready.number
+    limit :limit
+)
+returning *;
+
+-- name: open_attempt*!
+-- One row a claim; the primary key says that an epoch is given once.
+insert into attempt (job_id, epoch, worker, started_at) values (:job_id, :epoch, :worker, :started_at);
+
+-- name: close_attempt(job_id, epoch, ended_at, outcome, code, compute_time_ms, peak_rss_bytes)!
+-- Only called behind the fence; a trigger refuses to close an attempt twice.
+update attempt
+set ended_at = :ended_at,
+    outcome = :outcome,
+    code = :code,
+    compute_time_ms = :compute_time_ms,
+    peak_rss_bytes = :peak_rss_bytes
+where job_id = :job_id and epoch = :epoch;
+
+-- name: beat(job_id, epoch, lease_until, stage, fraction, events)^
+-- Heartbeat and progress are one write. No row back: the lease is lost. That it ran out does not
+-- matter as long as nobody took over: the worker that comes back keeps minutes of work.
+update job
+set lease_until = :lease_until,
+    stage = coalesce(:stage, stage),
+    fraction = coalesce(:fraction, fraction),
+    sequence = sequence + :events
+where id = :job_id and epoch = :epoch and status = 'processing'
+returning account, sequence, cancel_requested;
+
+-- name: end_attempt(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, compute_time_ms, peak_rss_bytes)$
+-- Every ending of an attempt. No row back: fenced off, write nothing. :lapsed_by is given by a
+-- takeover only, which must see in this very statement that the lease is still out: its snapshot
+-- may be older than the worker's last beat (the fault of riverqueue/river#1302).
+update job
+set status = :status,
+    completed_at = :completed_at,
+    run_at = coalesce(:run_at, run_at),
+    crash_count = crash_count + :crashes,
+    retry_count = retry_count + :retries,
+    sequence = sequence + :events,
+    lease_until = null,
+    worker = null,
+    stage = case when :status = 'queued' then null else coalesce(:stage, stage) end,
+    fraction = case when :status = 'queued' then null else fraction end,
+    result = :result,
+    error = :error,
+    error_code = :code,
+    compute_time_ms = :compute_time_ms,
+    peak_rss_bytes = :peak_rss_bytes
+where id = :job_id and epoch = :epoch and status = 'processing'
+    and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
+returning sequence;
+
+-- name: end_queued(job_id, status, completed_at, error, code)^
+-- A job that ends without ever being taken: canceled, or past its deadline.
+update job
+set status = :status,
+    completed_at = :completed_at,
+    sequence = sequence + 1,
+    error = :error,
+    error_code = :code
+where id = :job_id and status = 'queued'
+returning *;
+
+-- name: request_cancel(job_id)!
+-- The worker reads the wish with its next beat.
+update job set cancel_requested = 1 where id = :job_id and status = 'processing';
+
+-- name: void_leases()!
+-- The holders died with the process before: whoever holds the directory now knows. Monotonic time
+-- starts over with the machine, so an old lease_until says nothing; 0 is over on every clock.
+update job set lease_until = 0 where lease_until is not null;
+
+-- name: expired(now, limit)
+select * from job where lease_until <= :now order by lease_until, number limit :limit;
+
+-- name: overdue(now, limit)
+select * from job where status = 'queued' and deadline_at <= :now order by deadline_at, number limit :limit;
+
+-- name: next_run_at(lanes, now)$
+-- When the next job of these lanes is due. One that can no longer be claimed is not waited for.
+select min(run_at)
+from job
+where status = 'queued'
+    and lane in (select value from json_each(:lanes))
+    and (deadline_at is null or deadline_at > :now);
+
+-- name: job_by_id(job_id)^
+select * from job where id = :job_id;
+
+-- name: job_of_account(account, job_id)^
+select * from job where id = :job_id and account = :account;
+
+-- name: list_jobs(account, status, engine, tag_name, tag_value, code, since, before, limit)
+-- Newest first. The order is that of admission, not of ids: theirs starts with the kind of job.
+-- An id to go on from that is not this account's makes the comparison null: an empty page.
+select *
+from job
+where account = :account
+    and number < case
+        when cast(:before as text) is null then 9223372036854775807
+        else (select last.number from job as last where last.id = :before and last.account = :account)
+    end
+    and (cast(:status as text) is null or status = :status)
+    and (cast(:engine as text) is null or engine = :engine)
+    and (cast(:code as text) is null or error_code = :code)
+    and (cast(:since as bigint) is null or created_at >= :since)
+    and (
+        cast(:tag_name as text) is null
+        or exists (select 1 from json_each(tags) as tag where tag.key = :tag_name and tag.value = :tag_value)
+    )
+order by number desc
+limit :limit;
+
+-- name: queue_position(job_id)$
+-- How many of its lane would be claimed before it. 0 as well when it does not wait.
+select count(*)
+from job as mine
+join job as ahead on ahead.lane = mine.lane and ahead.status = 'queued'
+where mine.id = :job_id
+    and mine.status = 'queued'
+    and (
+        ahead.priority > mine.priority
+        or (ahead.priority = mine.priority and ahead.run_at < mine.run_at)
+        or (ahead.priority = mine.priority and ahead.run_at = mine.run_at and ahead.number < mine.number)
+    );
+
+-- name: job_events(job_id, after, limit)
+select * from event where job_id = :job_id and sequence > :after order by sequence limit :limit;
+
+-- name: feed(account, after, limit)
+-- By position, which follows the order in which events became visible; event numbers do not have
+-- to on a database with several writers.
+select * from event where account = :account and position > :after order by position limit :limit;
+
+-- name: mark_removed(account, job_id)!
+update job
+set removed = 1
+where id = :job_id and account = :account and status in ('completed', 'failed', 'canceled');
+
+-- name: lapsed(now, limit)
+-- A job that still waits or runs keeps its files, however old it is.
+select *
+from job
+where removed = 0
+    and retained_until <= :now
+    and status in ('completed', 'failed', 'canceled')
+order by retained_until, number
+limit :limit;
+
+-- name: count_jobs()
+-- Answered from job_counts alone.
+select status, lane, count(*) as jobs from job group by status, lane;
+
+-- name: insert_file(id, account, key, sha256, size_bytes, created_at, expires_at)!
+insert into file (id, account, key, sha256, size_bytes, created_at, expires_at)
+values (:id, :account, :key, :sha256, :size_bytes, :created_at, :expires_at);
+
+-- name: file_of_account(account, file_id)^
+select * from file where id = :file_id and account = :account;
+
+-- name: lapsed_files(now, limit)
+select * from file where expires_at <= :now order by expires_at, id limit :limit;
+
+-- name: forget_file(file_id)!
+delete from file where id = :file_id;

@@ -1,0 +1,300 @@
+-- Deliveries: from the event log to an answer, or to the dead letters. The same conventions as in
+-- jobs.sql. The guard of every result: (delivery, attempt, leased).
+
+-- name: unplanned(limit)
+-- Events that fan-out has not seen, in the order they were written.
+select * from event where position is null order by number limit :limit;
+
+-- name: unplanned_number(event_id)$
+-- Null when the event has its position: it was fanned out before, and nothing is done twice.
+select number from event where id = :event_id and position is null;
+
+-- name: advance_feed(events)$
+-- The last of :events new positions. One row: where several processes fan out, they pass here one
+-- at a time, so that positions become visible in their own order.
+update feed set position = position + :events returning position;
+
+-- name: place_event(number, position)!
+update event set position = :position where number = :number;
+
+-- name: endpoint_number(account, url)$
+select number from endpoint where account = :account and url = :url;
+
+-- name: insert_endpoint(id, account, url, origin, now)!
+insert into endpoint (id, account, url, origin, created_at)
+values (:id, :account, :url, :origin, :now)
+on conflict (account, url) do nothing;
+
+-- name: insert_delivery(id, account, event_number, endpoint_number, job_id, type, now, message)!
+-- Once means a unique index: one delivery for an event and an endpoint, whoever asks how often.
+insert into delivery (
+    id, account, event_number, endpoint_number, job_id, type, status, created_at, next_at, message
+)
+values (:id, :account, :event_number, :endpoint_number, :job_id, :type, 'pending', :now, :now, :message)
+on conflict (event_number, endpoint_number) do nothing;
+
+-- name: due_deliveries(now, in_flight_max, limit)
+-- Whose turn it is. `waiting` jumps through the pending index from endpoint to endpoint, and each
+-- of them offers its few oldest due ones: a backlog of 100,000 at one endpoint costs no more than
+-- one of four, and delays nobody else. `place` counts what an endpoint has in flight too, so that
+-- all get their first before any gets its second; among equals the endpoint that was served
+-- longest ago comes first. A delivery waits for the unfinished ones of its job at its endpoint.
+with recursive waiting (endpoint_number) as (
+    select min(endpoint_number) from delivery where status = 'pending'
+    union all
+    select (
+        select min(further.endpoint_number)
+        from delivery as further
+        where further.status = 'pending' and further.endpoint_number > waiting.endpoint_number
+    )
+    from waiting
+    where waiting.endpoint_number is not null
+),
+open_endpoint (number, url, turn, in_flight) as (
+    select endpoint.number, endpoint.url, endpoint.turn, (
+        select count(*)
+        from delivery as leased
+        where leased.status = 'leased' and leased.endpoint_number = endpoint.number
+    )
+    from waiting
+    join endpoint on endpoint.number = waiting.endpoint_number
+    where endpoint.held_until <= :now
+),
+offered (number, url, turn, place) as (
+    select delivery.number, open_endpoint.url, open_endpoint.turn, open_endpoint.in_flight + row_number() over (
+        partition by open_endpoint.number order by delivery.next_at, delivery.event_number
+    )
+    from open_endpoint
+    join delivery on delivery.number in (
+        select due.number
+        from delivery as due
+        where due.endpoint_number = open_endpoint.number
+            and due.status = 'pending'
+            and due.next_at <= :now
+            and not exists (
+                select 1
+                from delivery as earlier
+                where earlier.endpoint_number = due.endpoint_number
+                    and earlier.job_id = due.job_id
+                    and earlier.event_number < due.event_number
+                    and earlier.finished_at is null
+            )
+        order by due.next_at, due.event_number
+        limit :in_flight_max
+    )
+)
+select delivery.*, offered.url, event.id as event_id
+from offered
+join delivery on delivery.number = offered.number
+join event on event.number = delivery.event_number
+where offered.place <= :in_flight_max
+order by offered.place, offered.turn, delivery.number
+limit :limit;
+
+-- name: lease_delivery(number, lease_until)!
+update delivery
+set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
+where number = :number and status = 'pending';
+
+-- name: open_delivery_attempt(delivery_number, attempt, started_at)$
+-- Before anything is sent: an attempt that a crash cut short stands on record, without an outcome.
+insert into delivery_attempt (delivery_number, attempt, started_at)
+values (:delivery_number, :attempt, :started_at)
+returning number;
+
+-- name: take_turn(endpoint_number, turn)!
+update endpoint set turn = :turn where number = :endpoint_number;
+
+-- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
+-- No row back: this attempt's lease is gone, its result is not taken.
+update delivery
+set status = :status,
+    lease_until = null,
+    next_at = coalesce(:next_at, next_at),
+    retries_spent = retries_spent + :retries,
+    finished_at = :finished_at,
+    reason = :reason
+where id = :delivery_id and attempts = :attempt and status = 'leased'
+returning number, endpoint_number;
+
+-- name: close_delivery_attempt(delivery_number, attempt, outcome, http_status, error, duration_ms, timings, body_sha256, response_excerpt)!
+update delivery_attempt
+set outcome = :outcome,
+    http_status = :http_status,
+    error = :error,
+    duration_ms = :duration_ms,
+    timings = :timings,
+    body_sha256 = :body_sha256,
+    response_excerpt = :response_excerpt
+where delivery_number = :delivery_number and attempt = :attempt;
+
+-- name: hold_endpoint(endpoint_number, held_until)!
+-- A hold only ever grows: two answers may disagree, and the later end is the safe one.
+update endpoint set held_until = :held_until where number = :endpoint_number and held_until < :held_until;
+
+-- name: free_deliveries(lapsed_by)!
+-- Leases that ran out, or all of them (null) when their holder is known to be dead. The cut-short
+-- attempt keeps its number and spends no retry: that it was cut short is not the receiver's doing.
+update delivery
+set status = 'pending', lease_until = null
+where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by);
+
+-- name: next_delivery_at(in_flight_max)$
+-- When the next delivery could be claimed. What waits for another one of its job, or at an
+-- endpoint that is full, becomes possible by a settlement, which rings: counting it here would
+-- have the deliverer spin.
+with recursive waiting (endpoint_number) as (
+    select min(endpoint_number) from delivery where status = 'pending'
+    union all
+    select (
+        select min(further.endpoint_number)
+        from delivery as further
+        where further.status = 'pending' and further.endpoint_number > waiting.endpoint_number
+    )
+    from waiting
+    where waiting.endpoint_number is not null
+),
+head (held_until, next_at) as (
+    select endpoint.held_until, (
+        select due.next_at
+        from delivery as due
+        where due.endpoint_number = endpoint.number
+            and due.status = 'pending'
+            and not exists (
+                select 1
+                from delivery as earlier
+                where earlier.endpoint_number = due.endpoint_number
+                    and earlier.job_id = due.job_id
+                    and earlier.event_number < due.event_number
+                    and earlier.finished_at is null
+            )
+        order by due.next_at
+        limit 1
+    )
+    from waiting
+    join endpoint on endpoint.number = waiting.endpoint_number
+    where (
+        select count(*)
+        from delivery as leased
+        where leased.status = 'leased' and leased.endpoint_number = endpoint.number
+    ) < :in_flight_max
+)
+select min(case when held_until > next_at then held_until else next_at end) from head where next_at is not null;
+
+-- name: list_deliveries(account, status, job_id, before, limit)
+select delivery.*, endpoint.url, event.id as event_id
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+join event on event.number = delivery.event_number
+where delivery.account = :account
+    and (cast(:before as text) is null or delivery.id < :before)
+    and (cast(:status as text) is null or delivery.status = :status)
+    and (cast(:job_id as text) is null or delivery.job_id = :job_id)
+order by delivery.id desc
+limit :limit;
+
+-- name: delivery_of_account(account, delivery_id)^
+select delivery.*, endpoint.url, event.id as event_id
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+join event on event.number = delivery.event_number
+where delivery.id = :delivery_id and delivery.account = :account;
+
+-- name: delivery_attempts(delivery_number)
+select * from delivery_attempt where delivery_number = :delivery_number order by attempt;
+
+-- name: dead_groups(account)
+-- Dead letters by endpoint and reason, with the answer that the latest of them ended with.
+select
+    endpoint.id || '.' || dead.reason as id,
+    endpoint.url,
+    dead.reason,
+    count(*) as letters,
+    min(dead.finished_at) as oldest,
+    max(dead.finished_at) as newest,
+    (
+        select last.http_status
+        from delivery as latest
+        join delivery_attempt as last on last.delivery_number = latest.number and last.attempt = latest.attempts
+        where latest.status = 'dead'
+            and latest.account = :account
+            and latest.endpoint_number = dead.endpoint_number
+            and latest.reason = dead.reason
+        order by latest.finished_at desc, latest.number desc
+        limit 1
+    ) as last_http_status,
+    (
+        select last.error
+        from delivery as latest
+        join delivery_attempt as last on last.delivery_number = latest.number and last.attempt = latest.attempts
+        where latest.status = 'dead'
+            and latest.account = :account
+            and latest.endpoint_number = dead.endpoint_number
+            and latest.reason = dead.reason
+        order by latest.finished_at desc, latest.number desc
+        limit 1
+    ) as last_error
+from delivery as dead
+join endpoint on endpoint.number = dead.endpoint_number
+where dead.status = 'dead' and dead.account = :account
+group by endpoint.id, endpoint.url, dead.endpoint_number, dead.reason
+order by newest desc, endpoint.url, dead.reason;
+
+-- name: dead_letters(account, ids, group, url, since, limit)
+select delivery.*, endpoint.url, event.id as event_id
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+join event on event.number = delivery.event_number
+where delivery.status = 'dead'
+    and delivery.account = :account
+    and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
+    and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
+    and (cast(:url as text) is null or endpoint.url = :url)
+    and (cast(:since as bigint) is null or delivery.finished_at >= :since)
+order by delivery.id desc
+limit :limit;
+
+-- name: dead_numbers(account, ids, group, url, since)
+-- What a re-drive or a discard means, oldest event first.
+select delivery.number
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+where delivery.status = 'dead'
+    and delivery.account = :account
+    and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
+    and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
+    and (cast(:url as text) is null or endpoint.url = :url)
+    and (cast(:since as bigint) is null or delivery.finished_at >= :since)
+order by delivery.event_number, delivery.number;
+
+-- name: redrive*!
+-- A new round: the retries are whole again, the attempts go on counting.
+update delivery
+set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = :next_at
+where number = :number and status = 'dead';
+
+-- name: discard*!
+-- reason keeps why the delivery died, discard_reason why a person let it go.
+update delivery
+set status = 'canceled', finished_at = :now, discard_reason = :reason
+where number = :number and status = 'dead';
+
+-- name: count_deliveries()
+-- Answered from delivery_counts alone.
+select status, count(*) as deliveries from delivery group by status;
+
+-- name: prune_deliveries(before, limit)
+-- In slices, so that the writer is never held up for long; attempts go with their delivery.
+delete from delivery
+where number in (
+    select number from delivery where finished_at < :before order by finished_at limit :limit
+)
+returning endpoint_number;
+
+-- name: prune_endpoint(endpoint_number, now)!
+-- A URL with a job number in it is an endpoint a job: with its last delivery it goes.
+delete from endpoint
+where number = :endpoint_number
+    and origin = 'job'
+    and held_until <= :now
+    and not exists (select 1 from delivery where delivery.endpoint_number = endpoint.number);

@@ -1,0 +1,87 @@
+"""Makes a database file ready: new, migrated, or refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tempa.adapters.stores.migrations import FOLDER, run_due, scripts, statements
+from tempa.adapters.stores.sqlite.connections import open_writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCHEMA_VERSION = 1
+"""What this code reads and writes: the number of the last script, kept in `pragma user_version`."""
+
+_SQLITE_MIN = (3, 37, 0)  # STRICT tables
+
+
+class SchemaMismatch(Exception):  # noqa: N818 - it says what is the case
+    """The file is not a database this code can work with. Nothing in it was changed."""
+
+
+def prepare(path: Path) -> None:
+    """Create the database, or bring it up to `SCHEMA_VERSION`. Raises SchemaMismatch."""
+    if sqlite3.sqlite_version_info < _SQLITE_MIN:
+        needed = ".".join(map(str, _SQLITE_MIN))
+        raise SchemaMismatch(f"Tempa needs SQLite {needed} or newer; this Python has {sqlite3.sqlite_version}.")
+    _create_private(path)
+    with closing(open_writer(path)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")  # a table that others point to can be rebuilt only so
+        version = version_of(connection)
+        if version > SCHEMA_VERSION:
+            raise SchemaMismatch(
+                f"{path} was written by a newer Tempa (schema {version}; this one knows {SCHEMA_VERSION}). "
+                "Upgrade Tempa, or restore a backup made before the upgrade."
+            )
+        if version == 0:
+            create(connection, path)
+        elif version < SCHEMA_VERSION:
+            migrate(connection, version)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema's version; 0 in a new file."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def create(connection: sqlite3.Connection, path: Path) -> None:
+    """All scripts in order, in a new file. Without Alembic: it takes longer to import than this takes."""
+    (changes,) = connection.execute("PRAGMA schema_version").fetchone()
+    if changes:
+        raise SchemaMismatch(f"{path} is a database of something else: it has tables, but no version of ours.")
+    for script in scripts("sqlite"):
+        with _step(connection, script.version):
+            for statement in statements(script.text):
+                connection.execute(statement)
+
+
+def migrate(connection: sqlite3.Connection, version: int, folder: Path = FOLDER) -> None:
+    """Run the revisions that are due, each in a transaction with its version number."""
+    run_due("sqlite://", lambda: connection, version, partial(_step, connection), folder)
+
+
+@contextmanager
+def _step(connection: sqlite3.Connection, version: int) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        broken = connection.execute("PRAGMA foreign_key_check").fetchone()
+        if broken is not None:
+            raise SchemaMismatch(f"schema {version}: a row of {broken[0]} points to nothing in {broken[2]}.")
+        connection.execute(f"PRAGMA user_version = {version}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _create_private(path: Path) -> None:
+    """Readable by its owner only, from the first byte; SQLite gives its -wal and -shm the same mode."""
+    os.close(os.open(path, os.O_CREAT | os.O_CLOEXEC, 0o600))

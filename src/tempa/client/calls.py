@@ -1,0 +1,180 @@
+"""Every request the client makes, as a value. One function a route of the API."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypedDict
+from urllib.parse import quote
+
+from tempa.client.effects import Call
+from tempa.core.ids import new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+GENERATE_MODEL = "/v1/models/generate"
+HOLD_SECONDS_MAX = 30
+
+_STREAM_SILENCE_SECONDS = 45.0  # the server writes a comment every 15 s
+_TRANSFER_SILENCE_SECONDS = 60.0
+
+
+class ModelOptions(TypedDict, total=False):
+    """What a model can be asked with, beside its parameters; the server knows defaults and limits."""
+
+    template: str  # "flanged-tube@1" if absent; `templates()` lists them
+    tree: Mapping[str, Any]  # a feature tree instead of a template
+    engine: str  # `engines()` lists them
+    export_formats: Sequence[str]  # step, brep, stl, glb, 3mf
+    tolerance: Mapping[str, float]  # linear: mm, angular: degrees
+    checks: Mapping[str, Any]  # solids, volume_min, volume_max, bounding_box, watertight
+    webhook_url: str
+    webhook_events: Sequence[str]
+    deadline_seconds: float  # from admission
+    priority: int  # 0 to 9, higher first
+    tags: Mapping[str, str]
+    gpu_instance_id: str
+    cache: str  # "use" | "bypass"
+
+
+class JobFilter(TypedDict, total=False):
+    """Which jobs to list. All given conditions hold."""
+
+    status: str
+    engine: str
+    tag: str  # name:value
+    code: str
+    since: datetime | str  # RFC 3339
+
+
+def new_idempotency_key() -> str:
+    """A key for one logical call; every repeat of the call carries the same one."""
+    return new_id("idem")
+
+
+def submit(document: Mapping[str, Any], path: str, key: str) -> Call:
+    """Ask for a job."""
+    return Call(method="POST", path=path, headers=_json_headers(key), body=_json(document))
+
+
+def job(job_id: str) -> Call:
+    """Look at a job."""
+    return Call(method="GET", path=_job(job_id))
+
+
+def held_job(job_id: str, etag: str, hold_seconds: int) -> Call:
+    """Look at a job once its status differs from what `etag` named, or after `hold_seconds`."""
+    return Call(
+        method="GET",
+        path=_job(job_id),
+        query={"wait": str(hold_seconds)},
+        headers={"If-None-Match": etag} if etag else {},
+        silence_seconds=hold_seconds + 15.0,
+    )
+
+
+def job_events(job_id: str, after: int) -> Call:
+    """Open a job's log behind event `after`."""
+    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+    if after:
+        headers["Last-Event-ID"] = str(after)
+    return Call(
+        method="GET",
+        path=_job(job_id) + "/events",
+        headers=headers,
+        silence_seconds=_STREAM_SILENCE_SECONDS,
+    )
+
+
+def cancel(job_id: str) -> Call:
+    """Cancel a job."""
+    return post(_job(job_id) + "/cancel")
+
+
+def retry(job_id: str, key: str) -> Call:
+    """Ask for the same again, as a new job."""
+    return post(_job(job_id) + "/retry", key=key)
+
+
+def delete(job_id: str) -> Call:
+    """Remove a finished job's inputs and artifacts."""
+    return Call(method="DELETE", path=_job(job_id))
+
+
+def upload(file: Path, key: str) -> Call:
+    """Store a file, sent as it lies on disk."""
+    headers = {
+        "Idempotency-Key": key,
+        "Content-Type": "application/octet-stream",
+        "Content-Length": str(file.stat().st_size),
+    }
+    return Call(
+        method="POST",
+        path="/v1/files",
+        headers=headers,
+        body=file,
+        silence_seconds=_TRANSFER_SILENCE_SECONDS,
+    )
+
+
+def download(url: str) -> Call:
+    """Fetch a result by its link. No key goes along: the link is signed, and may lead to a bucket."""
+    return Call(method="GET", path=url, silence_seconds=_TRANSFER_SILENCE_SECONDS)
+
+
+def look(path: str, **query: Any) -> Call:
+    """A GET of what has no function of its own."""
+    return Call(method="GET", path=path, query=_query(query))
+
+
+def post(path: str, document: Mapping[str, Any] | None = None, *, key: str | None = None) -> Call:
+    """A POST that may be repeated: doing it twice changes no more than doing it once."""
+    body = b"" if document is None else _json(document)
+    return Call(method="POST", path=path, headers=_json_headers(key or new_idempotency_key()), body=body)
+
+
+def create_key(name: str, scopes: Sequence[str]) -> Call:
+    """Make an API key. Not repeated when its answer is lost: a key nobody knows would be left behind."""
+    body = _json({"name": name, "scopes": list(scopes)})
+    headers = _json_headers(new_idempotency_key())
+    return Call(method="POST", path="/v1/keys", headers=headers, body=body, repeatable=False)
+
+
+def revoke_key(key_id: str) -> Call:
+    """End an API key."""
+    return Call(method="DELETE", path=f"/v1/keys/{quote(key_id, safe='')}")
+
+
+def model_document(parameters: Mapping[str, Any] | None, options: ModelOptions) -> dict[str, Any]:
+    """The body of `POST /v1/models/generate`. What was not given is not sent."""
+    document: dict[str, Any] = {} if parameters is None else {"parameters": dict(parameters)}
+    return document | {name: value for name, value in options.items() if value is not None}
+
+
+def redrive_document(**conditions: Any) -> dict[str, Any]:
+    """The body of a re-drive; what was not given is not sent."""
+    since = conditions.get("since")
+    if since is not None and not isinstance(since, str):
+        conditions["since"] = since.isoformat()
+    return {name: value for name, value in conditions.items() if value is not None}
+
+
+def _job(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _json_headers(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key, "Content-Type": "application/json"}
+
+
+def _query(values: Mapping[str, Any]) -> dict[str, str]:
+    given = {name: value for name, value in values.items() if value is not None}
+    return {
+        name: value.isoformat() if hasattr(value, "isoformat") else str(value) for name, value in given.items()
+    }

@@ -1,0 +1,157 @@
+"""What both clients can do, each as a flow. One method a promise; how it is awaited is the client's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, RootModel
+
+from tempa.client import calls, events, files, waiting
+from tempa.client.effects import Emit
+from tempa.client.exchange import exchange, read
+from tempa.jobs.wire import CancelView, EventView, FileView, JobView, Page, Ticket
+from tempa.webhooks.wire import Discarded, Redriven
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from tempa.client.calls import JobFilter, ModelOptions
+    from tempa.client.effects import Answer, Call, Flow
+    from tempa.client.exchange import Pace
+    from tempa.jobs.wire import ArtifactView
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_PAGE_ITEMS = 100
+
+
+class Document(RootModel[dict[str, Any]]):
+    """Any JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An admitted request. `replayed`: the server knew it already, nothing new was enqueued."""
+
+    ticket: Ticket
+    replayed: bool
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Flows over one pace. `timeout_seconds` bounds one call, its repeats included."""
+
+    pace: Pace
+    timeout_seconds: float
+
+    def submit(self, document: Mapping[str, Any], path: str, key: str | None) -> Flow[Accepted]:
+        chosen = key or calls.new_idempotency_key()
+        return self._admit(calls.submit(document, path, chosen), chosen)
+
+    def generate_model(
+        self, parameters: Mapping[str, Any] | None, options: ModelOptions, key: str | None
+    ) -> Flow[Accepted]:
+        return self.submit(calls.model_document(parameters, options), calls.GENERATE_MODEL, key)
+
+    def retry(self, job_id: str, key: str | None) -> Flow[Accepted]:
+        chosen = key or calls.new_idempotency_key()
+        return self._admit(calls.retry(job_id, chosen), chosen)
+
+    def job(self, job_id: str) -> Flow[JobView]:
+        return self._read(JobView, calls.job(job_id))
+
+    def wait(
+        self, job_id: str, timeout_seconds: float | None, on_change: Callable[[JobView], None] | None
+    ) -> Flow[JobView]:
+        return waiting.wait(job_id, timeout_seconds, self.pace, self.timeout_seconds, on_change)
+
+    def events(self, job_id: str, after: int) -> Flow[None]:
+        return events.follow(job_id, after, self.pace, self.timeout_seconds)
+
+    def feed(self, after: int) -> Flow[None]:
+        """Emit the account's events behind position `after`, up to the newest."""
+        position = after
+        while True:
+            call = calls.look("/v1/events", after=position, limit=_PAGE_ITEMS)
+            page = yield from self._read(Page, call)
+            for item in page.items:
+                event = EventView.model_validate(item)
+                position = max(position, event.position or position)
+                yield Emit(event)
+            if not page.items:
+                return
+
+    def jobs(self, limit: int | None, conditions: JobFilter) -> Flow[None]:
+        return self._list("/v1/jobs", limit, JobView.model_validate, **conditions)
+
+    def cancel(self, job_id: str) -> Flow[CancelView]:
+        return self._read(CancelView, calls.cancel(job_id))
+
+    def delete(self, job_id: str) -> Flow[None]:
+        yield from self._exchange(calls.delete(job_id))
+
+    def upload(self, file: Path, key: str | None) -> Flow[FileView]:
+        return self._read(FileView, calls.upload(file, key or calls.new_idempotency_key()))
+
+    def download(
+        self, source: str | JobView | ArtifactView, folder: Path, names: Collection[str] | None
+    ) -> Flow[list[Path]]:
+        return files.download(source, folder, names, self.pace, self._deadline())
+
+    def document(self, path: str) -> Flow[dict[str, Any]]:
+        """A GET that answers an object."""
+        return (yield from self._read(Document, calls.look(path))).root
+
+    def items(self, path: str, limit: int | None = None, **query: Any) -> Flow[None]:
+        """Emit the items of a list, page by page."""
+        return self._list(path, limit, dict, **query)
+
+    def all_items(self, path: str) -> Flow[list[dict[str, Any]]]:
+        """A short list, whole."""
+        return (yield from self._read(Page, calls.look(path))).items
+
+    def redrive(self, conditions: Mapping[str, Any]) -> Flow[Redriven]:
+        document = calls.redrive_document(**conditions)
+        return self._read(Redriven, calls.post("/v1/webhooks/dead-letters/redrive", document))
+
+    def discard(self, delivery_ids: Sequence[str], reason: str) -> Flow[Discarded]:
+        document = {"delivery_ids": list(delivery_ids), "reason": reason}
+        return self._read(Discarded, calls.post("/v1/webhooks/dead-letters/discard", document))
+
+    def create_key(self, name: str, scopes: Sequence[str]) -> Flow[dict[str, Any]]:
+        return (yield from self._read(Document, calls.create_key(name, scopes))).root
+
+    def revoke_key(self, key_id: str) -> Flow[None]:
+        yield from self._exchange(calls.revoke_key(key_id))
+
+    def _admit(self, call: Call, key: str) -> Flow[Accepted]:
+        answer = yield from self._exchange(call)
+        replayed = answer.headers.get("idempotency-replayed", "").lower() == "true"
+        return Accepted(read(Ticket, answer), replayed, key)
+
+    def _list(
+        self, path: str, limit: int | None, model: Callable[[dict[str, Any]], object], **query: Any
+    ) -> Flow[None]:
+        cursor, left = None, limit
+        while left is None or left > 0:
+            count = _PAGE_ITEMS if left is None else min(left, _PAGE_ITEMS)
+            page = yield from self._read(Page, calls.look(path, limit=count, cursor=cursor, **query))
+            for item in page.items[:left]:
+                yield Emit(model(item))
+            left = None if left is None else left - len(page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _read(self, model: type[Model], call: Call) -> Flow[Model]:
+        return read(model, (yield from self._exchange(call)))
+
+    def _exchange(self, call: Call) -> Flow[Answer]:
+        return exchange(call, self.pace, self._deadline())
+
+    def _deadline(self) -> float:
+        return self.pace.monotonic() + self.timeout_seconds

@@ -1,0 +1,140 @@
+"""The life of a child: one attempt, from the fork to `os._exit`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from tempa.core.errors import CODES, TempaError
+from tempa.engines.host import confine
+from tempa.engines.host.protocol import Done, Fault, Frames, Raised, Stage, Task, frame
+
+if TYPE_CHECKING:
+    from tempa.jobs.ports import Report, Runner
+
+_TRACE_CHARACTERS = 32_768
+_STAGE_INTERVAL_SECONDS = 0.05
+# Made beforehand: when it is needed there is no memory to make it.
+_NO_MEMORY = frame(
+    Raised(
+        code="OUT_OF_MEMORY",
+        message=CODES["OUT_OF_MEMORY"].meaning,
+        retryable=CODES["OUT_OF_MEMORY"].retryable,
+        hint=CODES["OUT_OF_MEMORY"].hint,
+        detail={},
+        wall_seconds=None,
+    )
+)
+
+
+def live(runner: Runner, zygote: int, channel: int, output: int) -> NoReturn:
+    """Do the one attempt that comes over `channel`, and end the process. To be called after a fork.
+
+    Returning, or an exception that gets out, would run the zygote's loop a second time.
+    """
+    status = 1
+    try:
+        confine.lead_own_group()
+        confine.die_with_parent(zygote)
+        confine.restore_signals()
+        confine.print_to(output)
+        os.close(output)
+        _attempt(runner, socket.socket(fileno=channel))
+        status = 0
+    except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _attempt(runner: Runner, channel: socket.socket) -> None:
+    task = _receive(channel)
+    if task is None:  # the host gave up, or is gone
+        return
+    gc.enable()  # off since the zygote's start; its objects are frozen and cost nothing here
+    started = time.monotonic()
+    last_word = _answer(runner, task, _Reporter(channel), started)
+    confine.flush_output()
+    channel.sendall(last_word)
+
+
+def _receive(channel: socket.socket) -> Task | None:
+    frames = Frames()
+    while data := channel.recv(65_536):
+        for message in frames.feed(data):
+            assert isinstance(message, Task)
+            return message
+    return None
+
+
+def _answer(runner: Runner, task: Task, progress: _Reporter, started: float) -> bytes:
+    try:
+        return _run(runner, task, progress, started)
+    except BaseException:  # noqa: BLE001 - SystemExit too: an engine does not decide how a child ends
+        trace = traceback.format_exc()
+        return frame(Fault(trace[-_TRACE_CHARACTERS:], time.monotonic() - started))
+
+
+def _run(runner: Runner, task: Task, progress: _Reporter, started: float) -> bytes:
+    try:
+        confine.limit(task)
+        os.chdir(task.folder)
+        report = runner.run(task.work, Path(task.folder), progress)
+        return frame(_done(report, time.monotonic() - started))
+    except MemoryError:
+        return _NO_MEMORY
+    except TempaError as error:
+        return frame(_raised(error, time.monotonic() - started))
+
+
+def _done(report: Report, wall_seconds: float) -> Done:
+    for made in report.files:
+        if Path(made.name).name != made.name or not Path(made.name).is_file():
+            raise FileNotFoundError(f"reported, but not written into the folder: {made.name}")
+    files = [
+        {
+            "name": made.name,
+            "role": made.role,
+            "file_format": made.file_format,
+            "media_type": made.media_type,
+        }
+        for made in report.files
+    ]
+    return Done(files, dict(report.measurements), wall_seconds)
+
+
+def _raised(error: TempaError, wall_seconds: float) -> Raised:
+    return Raised(
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        hint=error.hint,
+        detail=error.detail,
+        wall_seconds=wall_seconds,
+    )
+
+
+class _Reporter:
+    """The engine's `Progress`: every new stage is sent, fractions of one stage at most 20 a second.
+
+    An engine may call it in its innermost loop.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._stage: str | None = None
+        self._next = 0.0
+
+    def __call__(self, stage: str, fraction: float | None = None) -> None:
+        """Tell the host."""
+        now = time.monotonic()
+        if stage == self._stage and now < self._next:
+            return
+        self._channel.sendall(frame(Stage(stage, fraction)))
+        self._stage = stage
+        self._next = now + _STAGE_INTERVAL_SECONDS

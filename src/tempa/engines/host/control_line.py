@@ -1,0 +1,81 @@
+"""The line between host and zygote: whole messages, and the descriptors they bring along."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from tempa.engines.host.protocol import Message, ProtocolError, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PACKET_BYTES_MAX = 64 * 1024
+_DESCRIPTORS_MAX = 2
+
+
+class ControlLine:
+    """One end. SOCK_SEQPACKET keeps a message whole, and its descriptors with it.
+
+    A stream would need frames, and the descriptors of a message would arrive with its first byte,
+    not with its last.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+
+    @staticmethod
+    def pair() -> tuple[ControlLine, socket.socket]:
+        """The host's end, which never waits, and the zygote's, to be inherited by it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        return ControlLine(ours), theirs
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._socket.fileno()
+
+    def send(self, message: Message, descriptors: Sequence[int] = ()) -> None:
+        """Send a message. The receiver gets copies of the descriptors.
+
+        Raises:
+            OSError: the other end is gone, or (host only) has not read for hundreds of messages.
+        """
+        socket.send_fds(self._socket, [encode(message)], list(descriptors), socket.MSG_NOSIGNAL)
+
+    def receive(self) -> tuple[Message | None, list[int]]:
+        """The next message (None: the other end hung up) and its descriptors, which are now ours.
+
+        Raises:
+            BlockingIOError: there is none yet (host only).
+            ProtocolError: not a message.
+        """
+        packet, descriptors, flags, _ = socket.recv_fds(
+            self._socket, _PACKET_BYTES_MAX, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+        )
+        try:
+            return _decode(packet, flags), descriptors
+        except ProtocolError:
+            close_all(descriptors)
+            raise
+
+    def hang_up(self) -> None:
+        """Let the other end read the line's end; what it still sends can be received."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+
+def _decode(packet: bytes, flags: int) -> Message | None:
+    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        raise ProtocolError("a message or its descriptors were cut off")
+    return decode(packet) if packet else None
+
+
+def close_all(descriptors: Sequence[int]) -> None:
+    """Close descriptors that nobody wants."""
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,66 @@
+"""The engine host as the jobs slice sees it: `tempa.jobs.ports.Host`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import TempaError
+from tempa.engines.host.fork import ForkCycle
+from tempa.engines.host.zygote_handle import Launch
+from tempa.jobs.ports import Broke
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from tempa.engines.host.zygote_handle import ZygoteHealth
+    from tempa.jobs.ports import Host, Made, Order
+
+
+class EngineHost:
+    """Runs attempts in child processes, each engine by its life cycle.
+
+    `python` is the interpreter that has the engines' packages, and `tempa`; `extra_path` is put
+    before its import path. The constructor starts nothing.
+    """
+
+    def __init__(
+        self,
+        python: str = sys.executable,
+        *,
+        extra_path: Sequence[Path] = (),
+        load_seconds: float = 120.0,
+        reap_seconds: float = 2.0,
+    ) -> None:
+        self._fork = ForkCycle(Launch(python, tuple(extra_path), load_seconds, reap_seconds))
+        self._cycles: Mapping[str, Host] = {"fork": self._fork}
+
+    async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:
+        """Run one attempt.
+
+        Canceled, it kills the attempt's whole process group and waits until that is gone, at most
+        twice `reap_seconds`, before the cancellation goes on.
+        """
+        cycle = self._cycles.get(order.life_cycle)
+        if cycle is None:
+            reason = f"this host has no life cycle {order.life_cycle!r}"
+            return Broke(TempaError("ENGINE_UNAVAILABLE", detail={"reason": reason}), 0, 0)
+        return await cycle.run(order, progress)
+
+    async def warm(self, module: str) -> None:
+        """Load an engine of life cycle *fork* ahead of its first job.
+
+        Raises:
+            TempaError: ENGINE_UNAVAILABLE; `detail.kernel` has the reason.
+        """
+        await self._fork.warm(module)
+
+    def health(self) -> tuple[ZygoteHealth, ...]:
+        """The processes that are kept loaded."""
+        return self._fork.health()
+
+    async def close(self) -> None:
+        """End every process. Attempts that still run end with WORKER_LOST; nothing may be run after."""
+        for cycle in self._cycles.values():
+            await cycle.close()

@@ -1,0 +1,271 @@
+"""The host's handle on one zygote process: starting it, asking it, and noticing its death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tempa.core.errors import TempaError
+from tempa.engines.host.attempt import Lost
+from tempa.engines.host.control_line import ControlLine, close_all
+from tempa.engines.host.memory import Memory
+from tempa.engines.host.outcome import Verdict
+from tempa.engines.host.output import Output
+from tempa.engines.host.protocol import (
+    Exited,
+    Fork,
+    Forked,
+    Kill,
+    ProtocolError,
+    Ready,
+    Refused,
+    Unable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tempa.engines.host.attempt import Attempt
+    from tempa.engines.host.protocol import Message
+
+_log = logging.getLogger(__name__)
+
+# Forks are made one after the other, some 10 ms each with a loaded kernel: hundreds fit.
+_FORK_SECONDS = 10.0
+# Each starts its threads when it is imported, and a process with threads cannot be forked safely.
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How zygotes are started, and how long the host waits for them.
+
+    `load_seconds` until the kernel is loaded (the first import of a cold OCCT took 2.1 s);
+    `reap_seconds` until an answer, above all from a kill to the child's end.
+    """
+
+    python: str = sys.executable
+    extra_path: Sequence[Path] = ()
+    load_seconds: float = 120.0
+    reap_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ZygoteHealth:
+    """What `tempa doctor` shows of a zygote."""
+
+    module: str
+    pid: int
+    rss_bytes: int
+    loaded: bool
+    running: int
+
+
+class ZygoteHandle:
+    """One zygote. `ready` tells its address space in bytes, or why there is none; `gone` its death.
+
+    Raises:
+        OSError: no process could be started.
+    """
+
+    def __init__(self, module: str, launch: Launch) -> None:
+        self._module = module
+        self._launch = launch
+        self._loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[int | TempaError] = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._retired = False
+        self._unable: str | None = None
+        self._attempts: dict[int, Attempt] = {}
+        self._output = Output()
+        self._line, theirs = ControlLine.pair()
+        try:
+            self._process = _start(module, launch, theirs.fileno(), self._output)
+        except OSError:
+            self._line.close()
+            self._output.close()
+            raise
+        finally:
+            theirs.close()
+        self._pidfd = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(self._pidfd, self._die)
+        self._loop.add_reader(self._line.fileno(), self._hear)
+        self._load_timer = self._loop.call_later(launch.load_seconds, self._give_up_loading)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may still be asked to fork."""
+        return not self._retired and not self.gone.done()
+
+    def _give_up_loading(self) -> None:
+        self._unable = f"not loaded within {self._launch.load_seconds} s"
+        self.destroy()
+
+    def fork(self, attempt: Attempt) -> None:
+        """Ask for a child. The attempt hears what becomes of it, also if this zygote is dead."""
+        if self.gone.done():
+            attempt.end(Lost(started=False))
+            return
+        self._attempts[attempt.number] = attempt
+        self._send(Fork(attempt.number), attempt.descriptors())
+        attempt.asked()
+        self._loop.call_later(_FORK_SECONDS, self._expect_begun, attempt.number)
+
+    def kill(self, number: int) -> None:
+        """Have an attempt's group killed. If that is not done in time the zygote itself dies for it."""
+        if number in self._attempts:
+            self._send(Kill(number))
+            self._loop.call_later(self._launch.reap_seconds, self._expect_ended, number)
+
+    def retire(self) -> None:
+        """Fork no more, and end when the last child has."""
+        self._retired = True
+        if not self._attempts:
+            self.shut_down()
+
+    def shut_down(self) -> None:
+        """Kill the children and end. `gone` follows, after `reap_seconds` at the latest."""
+        self._retired = True
+        if self.gone.done():
+            return
+        for attempt in list(self._attempts.values()):
+            attempt.kill(Verdict.CLOSED)
+        if self.ready.done():
+            self._line.hang_up()
+            self._loop.call_later(self._launch.reap_seconds, self.destroy)
+        else:  # it does not listen while it loads, and has no children
+            self.destroy()
+
+    def destroy(self) -> None:
+        """SIGKILL. Its children die with it."""
+        if not self.gone.done():
+            self._process.kill()
+
+    def health(self) -> ZygoteHealth:
+        """What it is doing now."""
+        return ZygoteHealth(
+            module=self._module,
+            pid=self._process.pid,
+            rss_bytes=_rss_bytes(self._process.pid),
+            loaded=self.ready.done(),
+            running=len(self._attempts),
+        )
+
+    def _send(self, message: Fork | Kill, descriptors: Sequence[int] = ()) -> None:
+        try:
+            self._line.send(message, descriptors)
+        except OSError:  # dead, or so stuck that hundreds of messages wait: what it has is lost
+            _log.exception("a zygote does not take messages", extra={"engine_module": self._module})
+            self.destroy()
+
+    def _expect_begun(self, number: int) -> None:
+        if number in self._attempts and not self._attempts[number].begun:
+            _log.error("a zygote does not fork", extra={"engine_module": self._module})
+            self.destroy()
+
+    def _expect_ended(self, number: int) -> None:
+        if number in self._attempts:
+            _log.error("a zygote does not kill", extra={"engine_module": self._module})
+            self.destroy()
+
+    def _hear(self) -> None:
+        while True:
+            try:
+                message, descriptors = self._line.receive()
+                if message is None:  # it is ending; its pidfd will tell
+                    self._loop.remove_reader(self._line.fileno())
+                    return
+                self._take(message, descriptors)
+            except BlockingIOError:
+                return
+            except (OSError, ProtocolError):
+                _log.exception("a zygote cannot be understood", extra={"engine_module": self._module})
+                self._loop.remove_reader(self._line.fileno())
+                self.destroy()
+                return
+
+    def _take(self, message: Message, descriptors: list[int]) -> None:
+        match message:
+            case Ready(size_bytes) if not self.ready.done():
+                self._load_timer.cancel()
+                self.ready.set_result(size_bytes)
+            case Unable(reason):
+                self._unable = reason
+            case Forked(number, pid) if number in self._attempts and descriptors:
+                self._attempts[number].begin(pid, descriptors[0])
+            case Exited(number) | Refused(number) if number in self._attempts:
+                self._attempts.pop(number).end(message)
+                if self._retired and not self._attempts:
+                    self.shut_down()
+            case _:
+                close_all(descriptors)
+                raise ProtocolError("not a zygote's word")
+
+    def _die(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        exit_code = self._process.wait()  # dead already: it does not wait
+        self._hear()  # what it said before
+        self._loop.remove_reader(self._line.fileno())
+        self._line.close()
+        self._load_timer.cancel()
+        if not self.ready.done():
+            self.ready.set_result(self._unavailable(exit_code))
+        elif self._attempts:
+            _log.error("a zygote died", extra={"engine_module": self._module, "exit_code": exit_code})
+        for attempt in self._attempts.values():
+            attempt.orphan(self._launch.reap_seconds)
+        self._attempts.clear()
+        self._output.close()
+        self.gone.set_result(None)
+
+    def _unavailable(self, exit_code: int) -> TempaError:
+        tail = self._output.tail()
+        reason = self._unable or f"its process ended with {exit_code} while it was loaded\n{tail}".strip()
+        extra = {"engine_module": self._module, "reason": reason, "output": tail}
+        _log.error("an engine could not be loaded", extra=extra)
+        return TempaError(
+            "ENGINE_UNAVAILABLE",
+            "The engine could not be loaded.",
+            hint="`tempa doctor` shows what is missing.",
+            detail={"kernel": reason},
+        )
+
+
+def _start(module: str, launch: Launch, line: int, output: Output) -> subprocess.Popen[bytes]:
+    """Start a zygote by exec. It leads its own session: a terminal's Ctrl-C is for the server."""
+    arguments = ["--line", str(line), "--host", str(os.getpid()), "--module", module]
+    path = [str(folder) for folder in launch.extra_path]
+    path += [inherited] if (inherited := os.environ.get("PYTHONPATH")) else []
+    return subprocess.Popen(
+        # -u: what is printed is in the file when the process dies. -P: no imports from where we stand.
+        [launch.python, "-u", "-P", "-m", "tempa.engines.host.zygote", *arguments],
+        env=os.environ | _ONE_THREAD | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
+        stdin=subprocess.DEVNULL,
+        stdout=output.fileno(),
+        stderr=subprocess.STDOUT,
+        pass_fds=(line,),
+        start_new_session=True,
+    )
+
+
+def _rss_bytes(pid: int) -> int:
+    try:
+        with contextlib.closing(Memory(pid)) as memory:
+            reading = memory.read()
+    except FileNotFoundError:
+        return 0
+    return reading.rss_bytes if reading else 0

@@ -1,0 +1,112 @@
+"""A whole Tempa server as a child process: started, killed and started again by the stories here."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx2
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+START_SECONDS = 30
+SEED_001: dict[str, Any] = {
+    "engine": "opencascade-brep",
+    "export_format": "step",
+    "parameters": {
+        "outer_diameter": 120.5,
+        "inner_diameter": 45.0,
+        "length": 300.0,
+        "fillet_radius": 2.5,
+        "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
+    },
+}
+
+
+@dataclass
+class Server:
+    """`tempa up` on one data directory. `stop` drains it, `kill` is kill -9."""
+
+    data_dir: Path
+    environment: Mapping[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    ready: Mapping[str, Any] | None = None
+
+    def start(self) -> Self:
+        """Start, and wait until it says that it serves."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        told, tell = os.pipe()
+        log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
+        with log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir),
+                 "--ready-file", str(self.data_dir / "told.json")],
+                stdout=tell, stderr=log, env={**os.environ, **self.environment}, start_new_session=True,
+            )  # fmt: skip
+        os.close(tell)
+        try:
+            spoke, _, _ = select.select([told], [], [], START_SECONDS)  # it prints once it serves
+            assert spoke, f"no sign of life within {START_SECONDS} s; see {log.name}"
+            assert os.read(told, 1), f"the server ended at its start; see {log.name}"
+        finally:
+            os.close(told)
+        self.ready = json.loads((self.data_dir / "told.json").read_text())
+        return self
+
+    def __enter__(self) -> Self:
+        return self if self.process else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process and self.process.poll() is None:
+            self.kill()
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit status."""
+        assert self.process
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    @property
+    def url(self) -> str:
+        """Where it serves."""
+        assert self.ready
+        return str(self.ready["url"])
+
+    @property
+    def secret(self) -> str:
+        """The account's signing secret."""
+        assert self.ready
+        return str(self.ready["webhook_secret"])
+
+    def http(self) -> httpx2.Client:
+        """An HTTP client with the server's first key."""
+        assert self.ready
+        headers = {"Authorization": f"Bearer {self.ready['api_key']}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+
+
+def wait_for_end(http: httpx2.Client, job_id: str) -> dict[str, Any]:
+    """Long-poll until the job is terminal."""
+    etag = ""
+    while True:
+        answer = http.get(f"/v1/jobs/{job_id}", params={"wait": 10}, headers={"If-None-Match": etag})
+        if answer.status_code == 304:
+            continue
+        job: dict[str, Any] = answer.json()
+        if job["status"] in {"completed", "failed", "canceled"}:
+            return job
+        etag = answer.headers["etag"]
