@@ -111,10 +111,13 @@ def test_foreign_imports_are_found() -> None:
     ]
 
 
-def test_sleeping_tests_are_found() -> None:
-    source = "from time import sleep, monotonic\nsleep(1)\nmonotonic()"
+@pytest.mark.parametrize("call", ["sleep(1)", "sleep(0.1)", "sleep(n)", "sleep(0, n)", "[*map(sleep, [0])]"])
+def test_sleeping_tests_are_found(call: str) -> None:
+    assert found(house.sleeps, f"from time import sleep\n{call}") == ["time.sleep"]
 
-    assert found(house.sleeps, source) == ["time.sleep"]
+
+def test_letting_others_run_is_no_sleep() -> None:
+    assert found(house.sleeps, "import asyncio, time\nasyncio.sleep(0)\ntime.monotonic()") == []
 
 
 @pytest.mark.parametrize(

@@ -176,5 +176,6 @@ def _json_headers(key: str) -> dict[str, str]:
 def _query(values: Mapping[str, Any]) -> dict[str, str]:
     given = {name: value for name, value in values.items() if value is not None}
     return {
-        name: value.isoformat() if hasattr(value, "isoformat") else str(value) for name, value in given.items()
+        name: value.isoformat() if hasattr(value, "isoformat") else str(value)
+        for name, value in given.items()
     }

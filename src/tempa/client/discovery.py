@@ -62,7 +62,9 @@ def discover(
     if not address.startswith(("http://", "https://")):
         raise Misconfigured(f"The server's URL must begin with http:// or https://; this is {address!r}.")
     address = address.rstrip("/")
-    key = api_key or environment.get(KEY_VARIABLE) or (local.get("api_key") if _same(address, local) else None)
+    key = (
+        api_key or environment.get(KEY_VARIABLE) or (local.get("api_key") if _same(address, local) else None)
+    )
     return Server(address, key, _origin(url, environment))
 
 

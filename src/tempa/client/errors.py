@@ -82,7 +82,9 @@ class TempaProblem(ClientError):
         self.errors = tuple(errors)
         self.code = code or slug.upper().replace("-", "_")
         self.extra: Mapping[str, Any] = extra or {}
-        super().__init__("\n".join([detail, *(f"  {fault.pointer}: {fault.message}" for fault in self.errors)]))
+        super().__init__(
+            "\n".join([detail, *(f"  {fault.pointer}: {fault.message}" for fault in self.errors)])
+        )
 
 
 class NotAuthorized(TempaProblem):

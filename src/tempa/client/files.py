@@ -59,7 +59,11 @@ class PartFile:
 
 
 def download(
-    source: str | JobView | ArtifactView, folder: Path, names: Collection[str] | None, pace: Pace, deadline: float
+    source: str | JobView | ArtifactView,
+    folder: Path,
+    names: Collection[str] | None,
+    pace: Pace,
+    deadline: float,
 ) -> Flow[list[Path]]:
     """Fetch a completed job's artifacts (those in `names`, if given), or one artifact, into `folder`.
 
@@ -80,7 +84,9 @@ def download(
 
 def _chosen(view: JobView, names: Collection[str] | None) -> Sequence[ArtifactView]:
     if view.result is None:
-        raise Misconfigured(f"{view.job_id} is {view.status}; there is nothing to download before it is completed.")
+        raise Misconfigured(
+            f"{view.job_id} is {view.status}; there is nothing to download before it is completed."
+        )
     artifacts = view.result.artifacts
     missing = set(names or ()) - {artifact.name for artifact in artifacts}
     if missing:

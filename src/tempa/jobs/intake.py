@@ -59,7 +59,7 @@ class Intake:
         `engine`. Raises `Refusal` with every problem there is.
         """
         if not isinstance(document, dict):
-            raise _invalid([Problem("", "The body must be a JSON object.")])
+            raise invalid([Problem("", "The body must be a JSON object.")])
         problems = _unknown(document, known_fields)
         options, found = _read_options(document)
         problems += found + self._check_options(document)
@@ -115,7 +115,7 @@ class Intake:
         if [problem.pointer for problem in every] == ["/engine"]:
             raise Refusal("engine-unavailable", every[0].message, tuple(every))
         if every:
-            raise _invalid(every)
+            raise invalid(every)
 
     async def admit(self, account: str, route: str, request: Request, key: str | None) -> Admission:
         """Admit a request, or find the job that stands under its key.
@@ -225,7 +225,8 @@ def _request(engine: Engine, options: JobOptions, work: Mapping[str, Any]) -> Re
     )
 
 
-def _invalid(problems: Sequence[Problem]) -> Refusal:
+def invalid(problems: Sequence[Problem]) -> Refusal:
+    """422 `invalid-request`, with all that was found."""
     count = len(problems)
     detail = f"{count} problems were found; all are listed." if count > 1 else problems[0].message
     return Refusal("invalid-request", detail, tuple(problems))

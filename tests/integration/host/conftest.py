@@ -62,17 +62,13 @@ class Watcher:
             await asyncio.wait_for(waiter, PATIENCE_SECONDS)
 
 
+class MakeOrder(Protocol):
+    def __call__(self, act: str, **order: Any) -> Order: ...
+
+
 class Run(Protocol):
     async def __call__(
-        self,
-        act: str,
-        *,
-        timeout_seconds: float = ...,
-        memory_bytes: int = ...,
-        module: str = ...,
-        folder: Path | None = ...,
-        progress: Callable[[str, float | None], None] | None = ...,
-        **work: Any,
+        self, act: str, progress: Callable[[str, float | None], None] | None = None, **order: Any
     ) -> Made | Broke: ...
 
 
@@ -96,20 +92,19 @@ def watcher(processes: Processes) -> Watcher:
 
 
 @pytest.fixture
-def run(host: EngineHost, watcher: Watcher, tmp_path: Path) -> Run:
-    """Run one act of the wild engine on the host."""
+def make_order(tmp_path: Path) -> MakeOrder:
+    """An order for one act of the wild engine."""
 
-    async def run(
+    def make_order(
         act: str,
         *,
         timeout_seconds: float = 20.0,
         memory_bytes: int = 1 << 30,
         module: str = "wild_engine",
         folder: Path | None = None,
-        progress: Callable[[str, float | None], None] | None = None,
         **work: Any,
-    ) -> Made | Broke:
-        order = Order(
+    ) -> Order:
+        return Order(
             engine="wild",
             module=module,
             life_cycle="fork",
@@ -117,6 +112,17 @@ def run(host: EngineHost, watcher: Watcher, tmp_path: Path) -> Run:
             folder=folder or tmp_path,
             limits=RunLimits(timeout_seconds, memory_bytes),
         )
-        return await host.run(order, progress or watcher)
+
+    return make_order
+
+
+@pytest.fixture
+def run(host: EngineHost, watcher: Watcher, make_order: MakeOrder) -> Run:
+    """Run one act of the wild engine on the host."""
+
+    async def run(
+        act: str, progress: Callable[[str, float | None], None] | None = None, **order: Any
+    ) -> Made | Broke:
+        return await host.run(make_order(act, **order), progress or watcher)
 
     return run

@@ -34,10 +34,13 @@ class ForkCycle:
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:
         """Run one attempt; as `tempa.jobs.ports.Host`."""
         start: Made | Broke | Refused | Lost = Lost(started=False)
-        for _ in range(_STARTS_MAX):
-            start = await self._try(order, progress)
-            if isinstance(start, (Made, Broke)):
-                return start
+        try:
+            for _ in range(_STARTS_MAX):
+                start = await self._try(order, progress)
+                if isinstance(start, (Made, Broke)):
+                    return start
+        except TempaError as error:
+            return Broke(error, compute_time_ms=0, peak_rss_bytes=0)
         return Broke(_never_started(start), compute_time_ms=0, peak_rss_bytes=0)
 
     async def warm(self, module: str) -> None:
@@ -46,9 +49,7 @@ class ForkCycle:
         Raises:
             TempaError: ENGINE_UNAVAILABLE.
         """
-        loaded = await asyncio.shield(self._zygote(module).ready)
-        if isinstance(loaded, TempaError):
-            raise loaded
+        await self._loaded(module)
 
     def health(self) -> tuple[ZygoteHealth, ...]:
         """The zygotes that live."""
@@ -63,6 +64,17 @@ class ForkCycle:
         for zygote in zygotes:
             await asyncio.shield(zygote.gone)
 
+    async def _loaded(self, module: str) -> tuple[ZygoteHandle, int]:
+        """The engine's zygote, and its address space in bytes. Raises ENGINE_UNAVAILABLE."""
+        try:
+            zygote = self._zygote(module)
+        except OSError as error:
+            raise _no_process(error) from error
+        loaded = await asyncio.shield(zygote.ready)
+        if isinstance(loaded, TempaError):
+            raise loaded
+        return zygote, loaded
+
     def _zygote(self, module: str) -> ZygoteHandle:
         assert not self._closed, "the host is closed"
         zygote = self._current.get(module)
@@ -76,14 +88,8 @@ class ForkCycle:
         self, order: Order, progress: Callable[[str, float | None], None]
     ) -> Made | Broke | Refused | Lost:
         """One start. `Refused` and `Lost` mean that the work has not begun and may be started again."""
-        try:
-            zygote = self._zygote(order.module)
-        except OSError as error:
-            return Broke(_no_process(error), compute_time_ms=0, peak_rss_bytes=0)
-        loaded = await asyncio.shield(zygote.ready)
-        if isinstance(loaded, TempaError):
-            return Broke(loaded, compute_time_ms=0, peak_rss_bytes=0)
-        bounds = Bounds.of(order.limits, loaded, os.cpu_count() or 1)
+        zygote, size_bytes = await self._loaded(order.module)
+        bounds = Bounds.of(order.limits, size_bytes, os.cpu_count() or 1)
         attempt = Attempt(order, bounds, progress, zygote.kill)
         try:
             zygote.fork(attempt)

@@ -46,7 +46,5 @@ def error_name(code: int, curl: pycurl.Curl, *, ready: bool) -> str:
 
 
 def _stalled(curl: pycurl.Curl) -> str:
-    """What was under way when time ran out before the request was sent."""
-    if not curl.getinfo(pycurl.NAMELOOKUP_TIME):
-        return "dns"
+    """What was under way when time ran out before the request was sent. Names were looked up before."""
     return "tls" if curl.getinfo(pycurl.CONNECT_TIME) else "connect_timeout"

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Outbound
 
-_URL = re.compile(r"https?://(?![/?#])[!-~]+", re.IGNORECASE)  # libcurl reads more, and guesses
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 token
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _IDLE_SECONDS = 60  # a kept connection older than this is not used again
 _TIMINGS = {
-    "name_lookup": pycurl.NAMELOOKUP_TIME,
     "connect": pycurl.CONNECT_TIME,
     "tls": pycurl.APPCONNECT_TIME,
     "first_byte": pycurl.STARTTRANSFER_TIME,
@@ -50,28 +48,33 @@ class Rules:
 class Exchange:
     """Made by the caller, who awaits `future`; all else runs in the thread that owns libcurl."""
 
-    def __init__(self, request: Outbound, rules: Rules, future: asyncio.Future[Answer]) -> None:
-        assert request.timeout_seconds > 0, "every exchange has a deadline"
+    def __init__(
+        self, request: Outbound, rules: Rules, future: asyncio.Future[Answer], started: float
+    ) -> None:
         self.request = request
         self.future = future
         self.curl: pycurl.Curl | None = None
         self._rules = rules
         self._header_lines = _header_lines(request)
-        self._started = 0.0  # when it was first opened
+        self._started = started  # before the name was looked up
+        self._lookup_seconds = time.monotonic() - started
+        self._pin: str | None = None
         self._fresh = False
 
-    def open(self, head_arrived: Callable[[Exchange], None]) -> pycurl.Curl | None:
-        """A handle ready to run, with what is left of the time; None if the URL is none.
+    def pin(self, host: str, port: int, addresses: Sequence[str]) -> None:
+        """Let libcurl take these addresses for `host`, and forget them again after a minute (`+`)."""
+        listed = ",".join(f"[{one}]" if ":" in one else one for one in addresses)
+        self._pin = f"+{host}:{port}:{listed}"
+
+    def open(self, head_arrived: Callable[[Exchange], None]) -> pycurl.Curl:
+        """A handle ready to run, with what is left of the time.
 
         `head_arrived` is called when the status is decided and only the body is still to come.
         """
-        self._started = self._started or time.monotonic()
         self._offset = time.monotonic() - self._started
         self._response = Response(self.request.response_bytes_max)
         self._head_arrived = head_arrived
         self._blocked = self._ready = self._starved = False
-        if _URL.fullmatch(self.request.url) is None:
-            return None
         self.curl = curl = pycurl.Curl()
         self._set_rules(curl)
         self._set_request(curl)
@@ -94,8 +97,7 @@ class Exchange:
     def answer(self, code: int) -> Answer:
         """What came of it. `code` is libcurl's verdict, of no account once there is a status."""
         response, curl = self._response, self.curl
-        if curl is None:
-            return Answer(None, "invalid_url")
+        assert curl is not None, "an answer is made before the handle is released"
         timings = self._timings(curl)
         if response.status is None or self._blocked:
             return Answer(None, self._error(code, curl), timings=timings)
@@ -119,9 +121,8 @@ class Exchange:
         reached = {name: curl.getinfo(info) for name, info in _TIMINGS.items()}
         if not self._response.begun:  # libcurl notes its own end as the first byte
             del reached["first_byte"]
-        timings = {name: self._offset + seconds for name, seconds in reached.items() if seconds}
-        timings["total"] = time.monotonic() - self._started
-        return timings
+        since = {name: self._offset + seconds for name, seconds in reached.items() if seconds}
+        return {"name_lookup": self._lookup_seconds, **since, "total": time.monotonic() - self._started}
 
     def _set_rules(self, curl: pycurl.Curl) -> None:
         curl.setopt(pycurl.NOSIGNAL, 1)  # timers must not raise SIGALRM: this is not the main thread
@@ -143,6 +144,8 @@ class Exchange:
         curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(left))
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(self._rules.connect_timeout_seconds))
         curl.setopt(pycurl.FRESH_CONNECT, int(self._fresh))
+        if self._pin is not None:
+            curl.setopt(pycurl.RESOLVE, [self._pin])
         if request.method == "HEAD":
             curl.setopt(pycurl.NOBODY, 1)
         elif request.method != "GET":

@@ -129,9 +129,6 @@ class CurlThread:
 
     def _begin(self, exchange: Exchange) -> None:
         curl = exchange.open(self._head_arrived)
-        if curl is None:
-            self._answers.append((exchange.future, exchange.answer(pycurl.E_URL_MALFORMAT)))
-            return
         self._exchanges[curl] = exchange
         self._multi.add_handle(curl)
 
@@ -203,7 +200,7 @@ class CurlThread:
                 exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future)
         for exchange in list(self._exchanges.values()):
             self._drop(exchange)
-        self._multi.close()  # waits for name lookups under way: up to 10 s if a name server is mute
+        self._multi.close()
         self._epoll.close()
 
 

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
+import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tempa.adapters.senders.curl.exchange import Exchange, Rules
 from tempa.adapters.senders.curl.multi import CurlThread
+from tempa.adapters.senders.curl.names import Names, system_addresses
+from tempa.webhooks.ports import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tempa.core.addresses import Network
-    from tempa.webhooks.ports import Answer, Outbound
+    from tempa.webhooks.ports import Outbound
 
-_CLOSE_SECONDS = 2.0  # libcurl waits for name lookups under way, up to 10 s; the process need not
+_URL = re.compile(r"https?://(?![/?#])[!-~]+", re.IGNORECASE)  # libcurl reads more, and guesses
+_CLOSE_SECONDS = 5.0  # it takes milliseconds; a process that stops must not hang for it
 
 
 class CurlSender:
-    """A `Sender` on libcurl, with a thread of its own.
+    """A `Sender` on libcurl, with a thread of its own. Belongs to one event loop.
 
-    It vetoes addresses when it connects, never follows redirects, takes no proxy from the
-    environment, and bounds the whole exchange by the request's `timeout_seconds`. The outcome is
-    decided when the head of the answer is whole: its body is kept up to the request's
-    `response_bytes_max`, may take `body_seconds` more, and may be cut, slow or wrong about its length.
-    Connections are kept and used again.
+    It judges the addresses of a name, and again the one it connects to; never follows redirects,
+    takes no proxy from the environment, and bounds the whole exchange by the request's
+    `timeout_seconds`. The outcome is decided when the head of the answer is whole: the body is kept
+    up to the request's `response_bytes_max`, may take `body_seconds` more, and may be cut, slow or
+    wrong about its length. Connections are kept and used again.
 
     Args:
         allow_networks: What may be called besides public addresses.
-        connect_timeout_seconds: For name lookup, TCP and TLS together.
+        connect_timeout_seconds: For the name lookup; then again for TCP and TLS together.
         user_agent: The `User-Agent` header.
         body_seconds: How long a body may take once the status is known. One second is enough for
             the excerpt of a webhook's answer; a sender of RPC calls gives its own deadline.
         ca_file: The certificates to trust; the system's if None.
+        resolve: How names become addresses; called in threads, raises OSError if there are none.
     """
 
     def __init__(
@@ -44,9 +51,11 @@ class CurlSender:
         user_agent: str = "Tempa",
         body_seconds: float = 1.0,
         ca_file: str | None = None,
+        resolve: Callable[[str], list[str]] = system_addresses,
     ) -> None:
         trusted = ca_file or ssl.get_default_verify_paths().cafile
         self._rules = Rules(tuple(allow_networks), connect_timeout_seconds, user_agent, trusted)
+        self._names = Names(self._rules.allow_networks, resolve)
         self._thread = CurlThread(body_seconds)
 
     async def send(self, request: Outbound) -> Answer:
@@ -56,7 +65,29 @@ class CurlSender:
         header that is none, RuntimeError if the sender is or gets closed: neither is the
         receiver's doing.
         """
-        exchange = Exchange(request, self._rules, asyncio.get_running_loop().create_future())
+        assert request.timeout_seconds > 0, "every exchange has a deadline"
+        started = time.monotonic()
+        target = _target(request.url)
+        if target is None:
+            return Answer(None, "invalid_url")
+        host, port = target
+        patience = min(self._rules.connect_timeout_seconds, request.timeout_seconds)
+        place = self._names.known(host) or await self._names.look_up(host, patience)
+        if place is None or place.blocked:
+            timings = {"total": time.monotonic() - started}
+            return Answer(None, "blocked_address" if place else "dns", timings=timings)
+        exchange = Exchange(request, self._rules, asyncio.get_running_loop().create_future(), started)
+        if place.addresses is not None:
+            exchange.pin(host, port, place.addresses)
+        return await self._run(exchange)
+
+    async def close(self) -> None:
+        """Give up what is under way and end the thread. Idempotent."""
+        self._names.close()
+        self._thread.close()
+        await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
+
+    async def _run(self, exchange: Exchange) -> Answer:
         self._thread.submit(exchange)
         try:
             return await exchange.future
@@ -64,7 +95,14 @@ class CurlSender:
             self._thread.withdraw(exchange)
             raise
 
-    async def close(self) -> None:
-        """Give up what is under way and end the thread. Idempotent."""
-        self._thread.close()
-        await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
+
+def _target(url: str) -> tuple[str, int] | None:
+    """Host and port of a URL that we and libcurl read the same way; None for any other."""
+    if _URL.fullmatch(url) is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # an unclosed bracket, a port beyond 65535
+        return None
+    return (host, port or (443 if parts.scheme == "https" else 80)) if host else None

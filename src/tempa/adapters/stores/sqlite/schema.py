@@ -29,7 +29,9 @@ def prepare(path: Path) -> None:
     """Create the database, or bring it up to `SCHEMA_VERSION`. Raises SchemaMismatch."""
     if sqlite3.sqlite_version_info < _SQLITE_MIN:
         needed = ".".join(map(str, _SQLITE_MIN))
-        raise SchemaMismatch(f"Tempa needs SQLite {needed} or newer; this Python has {sqlite3.sqlite_version}.")
+        raise SchemaMismatch(
+            f"Tempa needs SQLite {needed} or newer; this Python has {sqlite3.sqlite_version}."
+        )
     _create_private(path)
     with closing(open_writer(path)) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that others point to can be rebuilt only so
@@ -55,7 +57,9 @@ def create(connection: sqlite3.Connection, path: Path) -> None:
     """All scripts in order, in a new file. Without Alembic: it takes longer to import than this takes."""
     (changes,) = connection.execute("PRAGMA schema_version").fetchone()
     if changes:
-        raise SchemaMismatch(f"{path} is a database of something else: it has tables, but no version of ours.")
+        raise SchemaMismatch(
+            f"{path} is a database of something else: it has tables, but no version of ours."
+        )
     for script in scripts("sqlite"):
         with _step(connection, script.version):
             for statement in statements(script.text):

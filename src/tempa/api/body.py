@@ -1,0 +1,107 @@
+"""Reading bodies: bounded, of the right media type, strict."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from tempa.core.canonical import read_json
+from tempa.core.errors import Problem, Refusal
+from tempa.jobs.intake import invalid, shape_problems
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+
+
+async def read_document(request: Request, size_bytes_max: int) -> Any:
+    """The JSON value of a body.
+
+    Raises `Refusal`: `body-too-large` as soon as the announced or the received bytes pass the limit,
+    `unsupported-media-type`, `unreadable-json` (also for a body that is empty).
+    """
+    refuse_announced(request, size_bytes_max)
+    media_type = one_header(request, "content-type")
+    if media_type is not None:
+        _check_media_type(request, media_type)
+    body = await _read(request, size_bytes_max)
+    if not body:
+        raise Refusal("unreadable-json", "The body is empty. Send a JSON object.")
+    if media_type is None:
+        raise _unsupported("The body has no Content-Type. Send application/json.")
+    return read_json(body)
+
+
+async def read_model(request: Request, size_bytes_max: int, model: type[_Model]) -> _Model:
+    """The body as a strict model. Raises `Refusal` with every problem of its shape."""
+    document = await read_document(request, size_bytes_max)
+    if not isinstance(document, dict):
+        raise invalid([Problem("", "The body must be a JSON object.")])
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise invalid(shape_problems(error)) from None
+
+
+async def read_nothing(request: Request, size_bytes_max: int) -> None:
+    """For calls that take no fields: an empty body, or an empty JSON object."""
+    refuse_announced(request, size_bytes_max)
+    body = await _read(request, size_bytes_max)
+    document = read_json(body) if body else {}
+    if document != {} or not isinstance(document, dict):
+        raise invalid([Problem("", "This call takes no fields; send no body, or {}.")])
+
+
+def refuse_announced(request: Request, size_bytes_max: int) -> None:
+    """Refuse a body that says itself that it is too large, before any of it is read."""
+    announced = request.headers.get("content-length", "")
+    if _DIGITS.fullmatch(announced) and int(announced) > size_bytes_max:
+        raise too_large(size_bytes_max)
+
+
+def too_large(size_bytes_max: int) -> Refusal:
+    """413."""
+    return Refusal(
+        "body-too-large",
+        f"The body may have at most {size_bytes_max} bytes.",
+        (Problem("", f"At most {size_bytes_max} bytes.", size_bytes_max),),
+    )
+
+
+def one_header(request: Request, name: str) -> str | None:
+    """A header that may be there once. Raises `Refusal`: two may be understood differently by two readers."""
+    values = request.headers.getlist(name)
+    if len(values) > 1:
+        raise invalid([Problem("", f"The header {name.title()} is there {len(values)} times; send it once.")])
+    return values[0] if values else None
+
+
+async def _read(request: Request, size_bytes_max: int) -> bytes:
+    received = bytearray()
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            received += chunk
+            if len(received) > size_bytes_max:
+                raise too_large(size_bytes_max)
+    return bytes(received)
+
+
+def _check_media_type(request: Request, media_type: str) -> None:
+    if not _is_json(media_type):
+        raise _unsupported(f"The body is {media_type[:80]}. Send application/json in UTF-8.")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise _unsupported("Send the body without Content-Encoding.")
+
+
+def _is_json(media_type: str) -> bool:
+    kind, *parameters = (part.strip().lower() for part in media_type.split(";"))
+    charsets = [part.partition("=")[2].strip(' "') for part in parameters if part.startswith("charset")]
+    return kind == "application/json" and all(charset in {"utf-8", "utf8"} for charset in charsets)
+
+
+def _unsupported(detail: str) -> Refusal:
+    return Refusal("unsupported-media-type", detail, headers={"Accept": "application/json"})

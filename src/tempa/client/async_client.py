@@ -1,0 +1,237 @@
+"""The client for event loops: the calls of `client.py`, awaited. A test holds the two together."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from tempa.client.async_drivers import AsyncDriver
+from tempa.client.calls import GENERATE_MODEL, JobFilter, ModelOptions
+from tempa.client.client import DEFAULT_TIMEOUT_SECONDS, Client, JobHandle
+from tempa.client.discovery import discover
+from tempa.client.exchange import Pace
+from tempa.client.operations import Operations
+from tempa.core.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+
+    import httpx2
+
+    from tempa.client.discovery import Server
+    from tempa.client.events import JobEvent
+    from tempa.client.operations import Accepted
+    from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
+    from tempa.webhooks.wire import Discarded, Redriven
+
+
+class AsyncClient:
+    """A Tempa server, called from an event loop: see `Client`, whose calls and arguments these are.
+
+    async with AsyncClient() as tempa:
+        job = await tempa.generate_model({"outer_diameter": 120.5, "length": 300.0})
+        async for event in job.events():
+            print(event.type)
+        await job.download("out")
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        pace: Pace | None = None,
+        sleep: Callable[[float], Awaitable[object]] = SystemClock().sleep,
+    ) -> None:
+        self._driver = AsyncDriver(partial(discover, url, api_key), transport, sleep)
+        self._do = Operations(pace or Pace(), timeout_seconds)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def close(self) -> None:
+        await self._driver.close()
+
+    @property
+    async def server(self) -> Server:
+        return self._driver.server
+
+    # Asking for work
+
+    async def generate_model(
+        self,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[ModelOptions],
+    ) -> AsyncJobHandle:
+        flow = self._do.generate_model(parameters, options, idempotency_key)
+        return AsyncJobHandle(self, await self._driver.run(flow))
+
+    async def submit(
+        self, document: Mapping[str, Any], path: str = GENERATE_MODEL, *, idempotency_key: str | None = None
+    ) -> AsyncJobHandle:
+        return AsyncJobHandle(self, await self._driver.run(self._do.submit(document, path, idempotency_key)))
+
+    async def upload(self, path: str | Path, *, idempotency_key: str | None = None) -> FileView:
+        return await self._driver.run(self._do.upload(Path(path), idempotency_key))
+
+    # One job
+
+    async def job(self, job_id: str) -> JobView:
+        return await self._driver.run(self._do.job(job_id))
+
+    async def wait(
+        self,
+        job_id: str,
+        timeout_seconds: float | None = None,
+        *,
+        on_change: Callable[[JobView], None] | None = None,
+    ) -> JobView:
+        return await self._driver.run(self._do.wait(job_id, timeout_seconds, on_change))
+
+    def events(self, job_id: str, after: int = 0) -> AsyncGenerator[JobEvent, None]:
+        return self._driver.iterate(self._do.events(job_id, after))
+
+    async def cancel(self, job_id: str) -> CancelView:
+        return await self._driver.run(self._do.cancel(job_id))
+
+    async def retry(self, job_id: str, *, idempotency_key: str | None = None) -> AsyncJobHandle:
+        return AsyncJobHandle(self, await self._driver.run(self._do.retry(job_id, idempotency_key)))
+
+    async def delete(self, job_id: str) -> None:
+        await self._driver.run(self._do.delete(job_id))
+
+    async def download(
+        self,
+        source: str | JobView | ArtifactView,
+        folder: str | Path,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[Path]:
+        return await self._driver.run(self._do.download(source, Path(folder), names))
+
+    # Many jobs
+
+    def jobs(
+        self, *, limit: int | None = None, **conditions: Unpack[JobFilter]
+    ) -> AsyncGenerator[JobView, None]:
+        return self._driver.iterate(self._do.jobs(limit, conditions))
+
+    def feed(self, after: int = 0) -> AsyncGenerator[EventView, None]:
+        return self._driver.iterate(self._do.feed(after))
+
+    # What the server offers
+
+    async def engines(self) -> list[dict[str, Any]]:
+        return await self._driver.run(self._do.all_items("/v1/engines"))
+
+    async def templates(self) -> list[dict[str, Any]]:
+        return await self._driver.run(self._do.all_items("/v1/templates"))
+
+    async def limits(self) -> dict[str, Any]:
+        return await self._driver.run(self._do.document("/v1/limits"))
+
+    # Webhooks
+
+    def deliveries(
+        self,
+        *,
+        status: str | None = None,
+        job_id: str | None = None,
+        endpoint_id: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id}
+        return self._driver.iterate(self._do.items("/v1/webhooks/deliveries", limit, **conditions))
+
+    async def delivery(self, delivery_id: str) -> dict[str, Any]:
+        return await self._driver.run(self._do.document(f"/v1/webhooks/deliveries/{delivery_id}"))
+
+    def dead_letters(
+        self, group: str | None = None, *, limit: int | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        return self._driver.iterate(self._do.items("/v1/webhooks/dead-letters", limit, group=group))
+
+    async def redrive(
+        self,
+        delivery_ids: Sequence[str] | None = None,
+        *,
+        endpoint_id: str | None = None,
+        group: str | None = None,
+        since: datetime | str | None = None,
+        dry_run: bool = False,
+        rate_per_second: float | None = None,
+    ) -> Redriven:
+        conditions = {
+            "delivery_ids": delivery_ids,
+            "endpoint_id": endpoint_id,
+            "group": group,
+            "since": since,
+            "dry_run": dry_run,
+            "rate_per_second": rate_per_second,
+        }
+        return await self._driver.run(self._do.redrive(conditions))
+
+    async def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
+        return await self._driver.run(self._do.discard(delivery_ids, reason))
+
+    # Keys
+
+    async def keys(self) -> list[dict[str, Any]]:
+        return await self._driver.run(self._do.all_items("/v1/keys"))
+
+    async def create_key(self, name: str, scopes: Sequence[str]) -> dict[str, Any]:
+        return await self._driver.run(self._do.create_key(name, scopes))
+
+    async def revoke_key(self, key_id: str) -> None:
+        await self._driver.run(self._do.revoke_key(key_id))
+
+
+class AsyncJobHandle:
+    """An admitted job. `replayed`: this request was known already, and nothing new was enqueued."""
+
+    def __init__(self, client: AsyncClient, accepted: Accepted) -> None:
+        self._client = client
+        self.ticket: Ticket = accepted.ticket
+        self.replayed = accepted.replayed
+        self.idempotency_key = accepted.idempotency_key
+
+    def __repr__(self) -> str:
+        return f"AsyncJobHandle({self.id!r})"
+
+    @property
+    async def id(self) -> str:
+        return self.ticket.job_id
+
+    async def view(self) -> JobView:
+        return await self._client.job(self.id)
+
+    async def wait(self, timeout_seconds: float | None = None) -> JobView:
+        return await self._client.wait(self.id, timeout_seconds)
+
+    def events(self, after: int = 0) -> AsyncGenerator[JobEvent, None]:
+        return self._client.events(self.id, after)
+
+    async def cancel(self) -> CancelView:
+        return await self._client.cancel(self.id)
+
+    async def download(self, folder: str | Path, *, names: Collection[str] | None = None) -> list[Path]:
+        return await self._client.download(self.id, folder, names=names)
+
+
+def _share_docstrings(ours: type, theirs: type) -> None:
+    for name, member in vars(ours).items():
+        if not name.startswith("_") and not isinstance(member, property):
+            member.__doc__ = getattr(theirs, name).__doc__
+
+
+_share_docstrings(AsyncClient, Client)
+_share_docstrings(AsyncJobHandle, JobHandle)

@@ -1,0 +1,286 @@
+"""The client for programs that may block. `async_client.py` has the same calls, awaited."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from tempa.client import drivers
+from tempa.client.calls import GENERATE_MODEL, JobFilter, ModelOptions
+from tempa.client.discovery import discover
+from tempa.client.exchange import Pace
+from tempa.client.operations import Operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import httpx2
+
+    from tempa.client.discovery import Server
+    from tempa.client.events import JobEvent
+    from tempa.client.operations import Accepted
+    from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
+    from tempa.webhooks.wire import Discarded, Redriven
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+
+
+class Client:
+    """A Tempa server, called from the thread at hand; may be shared between threads.
+
+        with Client() as tempa:
+            job = tempa.generate_model({"outer_diameter": 120.5, "inner_diameter": 45.0, "length": 300.0})
+            print(job.id)                      # a ticket: from here on the job is on disk
+            done = job.wait()                  # raises JobFailed, JobCanceled
+            job.download("out")                # verified against the job's SHA-256
+
+    Every call that changes something carries an idempotency key, made once per call and kept through
+    its repeats: an answer that is lost costs no second job. Give your own to make repeats of your
+    program one call too.
+
+    Args:
+        url: Else TEMPA_URL, else the server that `tempa up` runs on this machine.
+        api_key: Else TEMPA_API_KEY, else the local server's.
+        timeout_seconds: How long one call may take, repeats included. Waits and event streams have
+            their own limits.
+        transport: What speaks HTTP, for tests.
+        pace: Clock, dice and backoff, for tests.
+        sleep: What waits between repeats, for tests.
+
+    Raises:
+        NotReachable: No server is known; and from every call, when none answers.
+        NotAuthorized, TempaProblem: From every call the server refuses.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        transport: httpx2.BaseTransport | None = None,
+        pace: Pace | None = None,
+        sleep: Callable[[float], object] = drivers.sleep,
+    ) -> None:
+        self._driver = drivers.Driver(partial(discover, url, api_key), transport, sleep)
+        self._do = Operations(pace or Pace(), timeout_seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._driver.close()
+
+    @property
+    def server(self) -> Server:
+        """Which server is called, and how it was found."""
+        return self._driver.server
+
+    # Asking for work
+
+    def generate_model(
+        self,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[ModelOptions],
+    ) -> JobHandle:
+        """Ask for a solid model: a template's `parameters` (lengths in mm), or a feature `tree`."""
+        flow = self._do.generate_model(parameters, options, idempotency_key)
+        return JobHandle(self, self._driver.run(flow))
+
+    def submit(
+        self, document: Mapping[str, Any], path: str = GENERATE_MODEL, *, idempotency_key: str | None = None
+    ) -> JobHandle:
+        """Ask for any job: `document` is the body, `path` the route."""
+        return JobHandle(self, self._driver.run(self._do.submit(document, path, idempotency_key)))
+
+    def upload(self, path: str | Path, *, idempotency_key: str | None = None) -> FileView:
+        """Store a file on the server; `{"file_id": ...}` then stands for it in a request."""
+        return self._driver.run(self._do.upload(Path(path), idempotency_key))
+
+    # One job
+
+    def job(self, job_id: str) -> JobView:
+        """The job as it is now."""
+        return self._driver.run(self._do.job(job_id))
+
+    def wait(
+        self,
+        job_id: str,
+        timeout_seconds: float | None = None,
+        *,
+        on_change: Callable[[JobView], None] | None = None,
+    ) -> JobView:
+        """The job once it is completed, however often the connection or the server goes away meanwhile.
+
+        Raises JobFailed, JobCanceled, or WaitTimeout (the wait ended, the job did not). `on_change`
+        is called with each view of the job.
+        """
+        return self._driver.run(self._do.wait(job_id, timeout_seconds, on_change))
+
+    def events(self, job_id: str, after: int = 0) -> Iterator[JobEvent]:
+        """The job's events behind number `after`, as they happen, to the terminal one.
+
+        Broken streams are resumed: each event comes once, in order. News of progress comes in
+        between, without a number.
+        """
+        return self._driver.iterate(self._do.events(job_id, after))
+
+    def cancel(self, job_id: str) -> CancelView:
+        """Cancel; a job that has ended stays as it is, and the answer says so."""
+        return self._driver.run(self._do.cancel(job_id))
+
+    def retry(self, job_id: str, *, idempotency_key: str | None = None) -> JobHandle:
+        """Ask for the same again, as a new job."""
+        return JobHandle(self, self._driver.run(self._do.retry(job_id, idempotency_key)))
+
+    def delete(self, job_id: str) -> None:
+        """Remove an ended job's inputs and artifacts."""
+        self._driver.run(self._do.delete(job_id))
+
+    def download(
+        self,
+        source: str | JobView | ArtifactView,
+        folder: str | Path,
+        *,
+        names: Collection[str] | None = None,
+    ) -> list[Path]:
+        """Fetch a completed job's artifacts (only those in `names`, if given), or one artifact.
+
+        Each file appears whole, with the SHA-256 the job names, or not at all (Corrupted). Links
+        that have expired are renewed.
+        """
+        return self._driver.run(self._do.download(source, Path(folder), names))
+
+    # Many jobs
+
+    def jobs(self, *, limit: int | None = None, **conditions: Unpack[JobFilter]) -> Iterator[JobView]:
+        """The account's jobs, newest first; pages are fetched as the iterator gets there."""
+        return self._driver.iterate(self._do.jobs(limit, conditions))
+
+    def feed(self, after: int = 0) -> Iterator[EventView]:
+        """The account's events behind position `after`, up to the newest.
+
+        Keep the last event's `position` and come back with it: nothing is missed.
+        """
+        return self._driver.iterate(self._do.feed(after))
+
+    # What the server offers
+
+    def engines(self) -> list[dict[str, Any]]:
+        """The engines that run there."""
+        return self._driver.run(self._do.all_items("/v1/engines"))
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The parametric templates, each with its JSON Schema."""
+        return self._driver.run(self._do.all_items("/v1/templates"))
+
+    def limits(self) -> dict[str, Any]:
+        """What one request may ask for."""
+        return self._driver.run(self._do.document("/v1/limits"))
+
+    # Webhooks
+
+    def deliveries(
+        self,
+        *,
+        status: str | None = None,
+        job_id: str | None = None,
+        endpoint_id: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Webhook deliveries, newest first."""
+        conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id}
+        return self._driver.iterate(self._do.items("/v1/webhooks/deliveries", limit, **conditions))
+
+    def delivery(self, delivery_id: str) -> dict[str, Any]:
+        """One delivery with all its attempts."""
+        return self._driver.run(self._do.document(f"/v1/webhooks/deliveries/{delivery_id}"))
+
+    def dead_letters(self, group: str | None = None, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Dead letters in groups of one address and reason; with `group`, its deliveries."""
+        return self._driver.iterate(self._do.items("/v1/webhooks/dead-letters", limit, group=group))
+
+    def redrive(
+        self,
+        delivery_ids: Sequence[str] | None = None,
+        *,
+        endpoint_id: str | None = None,
+        group: str | None = None,
+        since: datetime | str | None = None,
+        dry_run: bool = False,
+        rate_per_second: float | None = None,
+    ) -> Redriven:
+        """Send dead letters again: those that meet all given conditions."""
+        conditions = {
+            "delivery_ids": delivery_ids,
+            "endpoint_id": endpoint_id,
+            "group": group,
+            "since": since,
+            "dry_run": dry_run,
+            "rate_per_second": rate_per_second,
+        }
+        return self._driver.run(self._do.redrive(conditions))
+
+    def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
+        """Give dead letters up, for a reason that is kept."""
+        return self._driver.run(self._do.discard(delivery_ids, reason))
+
+    # Keys
+
+    def keys(self) -> list[dict[str, Any]]:
+        """The account's API keys, without their secrets."""
+        return self._driver.run(self._do.all_items("/v1/keys"))
+
+    def create_key(self, name: str, scopes: Sequence[str]) -> dict[str, Any]:
+        """Make a key; `api_key` in the answer is shown this once."""
+        return self._driver.run(self._do.create_key(name, scopes))
+
+    def revoke_key(self, key_id: str) -> None:
+        """End a key."""
+        self._driver.run(self._do.revoke_key(key_id))
+
+
+class JobHandle:
+    """An admitted job. `replayed`: this request was known already, and nothing new was enqueued."""
+
+    def __init__(self, client: Client, accepted: Accepted) -> None:
+        self._client = client
+        self.ticket: Ticket = accepted.ticket
+        self.replayed = accepted.replayed
+        self.idempotency_key = accepted.idempotency_key
+
+    def __repr__(self) -> str:
+        return f"JobHandle({self.id!r})"
+
+    @property
+    def id(self) -> str:
+        """The job's id: all that another process needs to go on from here."""
+        return self.ticket.job_id
+
+    def view(self) -> JobView:
+        """The job as it is now."""
+        return self._client.job(self.id)
+
+    def wait(self, timeout_seconds: float | None = None) -> JobView:
+        """See `Client.wait`."""
+        return self._client.wait(self.id, timeout_seconds)
+
+    def events(self, after: int = 0) -> Iterator[JobEvent]:
+        """See `Client.events`."""
+        return self._client.events(self.id, after)
+
+    def cancel(self) -> CancelView:
+        """See `Client.cancel`."""
+        return self._client.cancel(self.id)
+
+    def download(self, folder: str | Path, *, names: Collection[str] | None = None) -> list[Path]:
+        """See `Client.download`."""
+        return self._client.download(self.id, folder, names=names)

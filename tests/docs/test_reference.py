@@ -1,0 +1,24 @@
+"""The reference pages say what the code's tables say, and every route and command has its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import reference
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+
+
+@pytest.mark.parametrize("page", sorted(reference.PAGES))
+def test_a_page_is_what_its_table_makes(page: str) -> None:
+    made = re.sub(r"[ \t]+\n", "\n", reference.PAGES[page]())
+    assert (DOCS / "reference" / page).read_text(encoding="utf-8") == made, "run: python tools/reference.py"
+
+
+def test_no_page_links_to_nowhere() -> None:
+    root = DOCS.parent
+    for page in [*root.glob("*.md"), *DOCS.rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(root)} links to {target}"
