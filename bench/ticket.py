@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+from tempa.engines.solid.about import OpencascadeBrep
 
 from tempa.core.accounts import new_secret_key
 from tempa.engines.host.engine_host import EngineHost
-from tempa.engines.solid.about import OpencascadeBrep
 from tempa.jobs.ports import Order, RunLimits
 from tests.scenario.server import SEED_001, Server, wait_for_end
 
@@ -76,7 +76,10 @@ class Flushes:
 @contextlib.contextmanager
 def bare_kernel() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, str(HERE / "bare_kernel.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(HERE / "bare_kernel.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         yield process
         process.terminate()
@@ -101,7 +104,9 @@ def submit_once(http: httpx2.Client) -> float:
     """From the POST's first byte to the client's knowing that the job is completed."""
     headers = {"Idempotency-Key": new_secret_key()}
     start = time.perf_counter()
-    job_id = http.post("/v1/models/generate", json={**SEED_001, "cache": "bypass"}, headers=headers).json()["job_id"]
+    job_id = http.post("/v1/models/generate", json={**SEED_001, "cache": "bypass"}, headers=headers).json()[
+        "job_id"
+    ]
     job = wait_for_end(http, job_id)
     assert job["status"] == "completed", job
     return (time.perf_counter() - start) * 1000
@@ -109,8 +114,11 @@ def submit_once(http: httpx2.Client) -> float:
 
 async def overhead(http: httpx2.Client, folder: Path, rounds: int) -> tuple[Row, list[str]]:
     reading = OpencascadeBrep().read({key: SEED_001[key] for key in ("parameters", "export_format")})
-    flushes, host = Flushes(folder), EngineHost(env={"PYTHONPATH": str(HERE)})
-    bare, fork, flush, total = [], [], [], []
+    flushes, host = Flushes(folder), EngineHost(extra_path=(HERE,))
+    bare: list[float] = []
+    fork: list[float] = []
+    flush: list[float] = []
+    total: list[float] = []
     with bare_kernel() as kernel:
         for number in range(rounds + 3):
             flush_ms = [flushes.once() for _ in range(6)]
@@ -132,7 +140,9 @@ async def overhead(http: httpx2.Client, folder: Path, rounds: int) -> tuple[Row,
         f"6 flushes, ms p50                                      {statistics.median(flush):8.1f}",
         f"submit -> completed as the client sees it, ms p50      {statistics.median(total):8.1f}",
     ]
-    return Row("overhead: submit -> completed less the bare kernel, p50", statistics.median(own), target, own), told
+    return Row(
+        "overhead: submit -> completed less the bare kernel, p50", statistics.median(own), target, own
+    ), told
 
 
 async def answers(server: Server, folder: Path, seconds: float) -> Row:
@@ -141,13 +151,17 @@ async def answers(server: Server, folder: Path, seconds: float) -> Row:
     flushes, took, flush = Flushes(folder), [], []
 
     async def one(http: httpx2.AsyncClient, due: float) -> None:
-        answer = await http.post("/v1/models/generate", json=SEED_001, headers={"Idempotency-Key": new_secret_key()})
+        answer = await http.post(
+            "/v1/models/generate", json=SEED_001, headers={"Idempotency-Key": new_secret_key()}
+        )
         assert answer.status_code == 202, answer.text
         took.append((time.perf_counter() - due) * 1000)
 
     headers = {"Authorization": f"Bearer {server.ready['api_key']}"}
     limits = httpx2.Limits(max_connections=200, max_keepalive_connections=200)
-    async with httpx2.AsyncClient(base_url=server.url, headers=headers, limits=limits, trust_env=False) as http:
+    async with httpx2.AsyncClient(
+        base_url=server.url, headers=headers, limits=limits, trust_env=False
+    ) as http:
         start, tasks = time.perf_counter() + 0.5, []
         for number in range(int(seconds * 100)):
             due = start + number / 100
@@ -156,7 +170,9 @@ async def answers(server: Server, folder: Path, seconds: float) -> Row:
             if number % 10 == 0:
                 flush.append(await asyncio.to_thread(flushes.once))
         await asyncio.gather(*tasks)
-    return Row("202 at 100 requests/s open loop, p99", percentile(took, 0.99), 5 * percentile(flush, 0.99) + 10, took)
+    return Row(
+        "202 at 100 requests/s open loop, p99", percentile(took, 0.99), 5 * percentile(flush, 0.99) + 10, took
+    )
 
 
 def identical(http: httpx2.Client) -> Row:
@@ -186,7 +202,9 @@ def failures(http: httpx2.Client, do: str, times: int) -> Row:
 
 def since_crossing(http: httpx2.Client, job: dict[str, Any], do: str) -> float:
     ended = datetime.fromisoformat(job["completed_at"]).timestamp()
-    if do == "hang":  # the limit is counted from the fork, which comes after the claim: this is an upper bound
+    if (
+        do == "hang"
+    ):  # the limit is counted from the fork, which comes after the claim: this is an upper bound
         return ended - datetime.fromisoformat(job["started_at"]).timestamp() - 1.0
     events = http.get(f"/v1/jobs/{job['job_id']}/events").text
     data = [json.loads(line[6:]) for line in events.splitlines() if line.startswith("data: ")]

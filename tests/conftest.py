@@ -52,6 +52,6 @@ def _no_sockets_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pytes
         pytest.fail("a unit test opens no sockets; move it to tests/integration, or give it a fake")
 
     if UNIT_TESTS in request.node.path.parents:
-        for name in ("bind", "connect", "connect_ex"):
+        for name in ("connect", "connect_ex", "listen"):  # not bind: urllib3 tries for IPv6 as it is imported
             monkeypatch.setattr(socket.socket, name, refuse)
         monkeypatch.setattr(socket, "getaddrinfo", refuse)

@@ -11,7 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Client", "JobFailed", "__version__"]  # noqa: F822 - the first three come by __getattr__
+__all__ = ["AsyncClient", "Client", "JobFailed", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -97,7 +97,7 @@ def broken(source_root: Path) -> tuple[set[str], str]:
     """The ids of the contracts that the package under `source_root` breaks, and what the linter said."""
     command = "from importlinter.cli import lint_imports_command as main; main()"
     linter = subprocess.run(
-        [sys.executable, "-c", command, "--no-cache", str(ROOT / "pyproject.toml")],
+        [sys.executable, "-c", command, "--no-logo", "--no-cache", str(ROOT / "pyproject.toml")],
         env={"PYTHONPATH": str(source_root), "PATH": "", "COLUMNS": "200"},
         cwd=source_root,
         capture_output=True,

@@ -40,7 +40,12 @@ def end_of(http: httpx2.Client, **parameters: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("do", "code", "attempts"),
-    [("hang", "KERNEL_TIMEOUT", 1), ("eat", "OUT_OF_MEMORY", 1), ("crash", "KERNEL_CRASHED", 2), ("break", "INTERNAL", 2)],
+    [
+        ("hang", "KERNEL_TIMEOUT", 1),
+        ("eat", "OUT_OF_MEMORY", 1),
+        ("crash", "KERNEL_CRASHED", 2),
+        ("break", "INTERNAL", 2),
+    ],
 )
 def test_what_a_kernel_does_becomes_a_code(http: httpx2.Client, do: str, code: str, attempts: int) -> None:
     job = end_of(http, do=do)
@@ -66,7 +71,11 @@ def test_a_typed_failure_of_an_engine_reaches_the_client(http: httpx2.Client, co
 
 
 def test_a_failed_job_is_announced_with_its_code(http: httpx2.Client, receiver: Receiver) -> None:
-    body = {"engine": "trial", "parameters": {"do": "raise", "code": "FILLET_FAILED"}, "webhook_url": receiver.url()}
+    body = {
+        "engine": "trial",
+        "parameters": {"do": "raise", "code": "FILLET_FAILED"},
+        "webhook_url": receiver.url(),
+    }
     http.post("/v1/models/generate", json=body)
     (got,) = receiver.wait_for(1, 30)
     assert b'"event":"cad_generation.failed"' in got.body
@@ -80,7 +89,9 @@ def test_a_failed_job_may_be_asked_again_without_a_key(http: httpx2.Client) -> N
     assert first["job_id"] != second["job_id"]
 
 
-def test_a_running_kernel_is_gone_after_a_cancel_and_the_job_stays_canceled(http: httpx2.Client, tmp_path: Path) -> None:
+def test_a_running_kernel_is_gone_after_a_cancel_and_the_job_stays_canceled(
+    http: httpx2.Client, tmp_path: Path
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     body = {"engine": "trial", "parameters": {"do": "wait", "path": str(pipe)}}
@@ -100,8 +111,10 @@ def test_a_queued_job_is_canceled_at_once(http: httpx2.Client, tmp_path: Path) -
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     waiting = [
-        http.post("/v1/models/generate", json={"engine": "trial", "parameters": {"do": "wait", "path": str(pipe), "n": n}})
-        .json()["job_id"]
+        http.post(
+            "/v1/models/generate",
+            json={"engine": "trial", "parameters": {"do": "wait", "path": str(pipe), "n": n}},
+        ).json()["job_id"]
         for n in range(3)
     ]
     assert http.post(f"/v1/jobs/{waiting[2]}/cancel").json()["outcome"] == "canceled"
@@ -113,15 +126,23 @@ def test_a_queued_job_is_canceled_at_once(http: httpx2.Client, tmp_path: Path) -
 def test_a_deadline_is_kept_while_the_kernel_runs(http: httpx2.Client) -> None:
     body = {"engine": "trial", "parameters": {"do": "hang", "n": "deadline"}, "deadline_seconds": 0.4}
     job = wait_for_end(http, http.post("/v1/models/generate", json=body).json()["job_id"])
-    assert (job["status"], job["error"]["code"], job["error"]["retryable"]) == ("failed", "DEADLINE_EXCEEDED", True)
+    assert (job["status"], job["error"]["code"], job["error"]["retryable"]) == (
+        "failed",
+        "DEADLINE_EXCEEDED",
+        True,
+    )
 
 
-def test_a_dead_letter_keeps_its_history_and_is_delivered_when_re_driven(http: httpx2.Client, receiver: Receiver) -> None:
+def test_a_dead_letter_keeps_its_history_and_is_delivered_when_re_driven(
+    http: httpx2.Client, receiver: Receiver
+) -> None:
     receiver.script("/hook", "/status/422", "/ok")
     job = wait_for_end(
         http,
-        http.post("/v1/models/generate", json={**SEED_001, "webhook_url": receiver.url("/hook"), "tags": {"s": "dead"}})
-        .json()["job_id"],
+        http.post(
+            "/v1/models/generate",
+            json={**SEED_001, "webhook_url": receiver.url("/hook"), "tags": {"s": "dead"}},
+        ).json()["job_id"],
     )
     receiver.wait_for(1, 30)
     letter = _delivery_in(http, job["job_id"], "dead")
@@ -137,8 +158,9 @@ def test_a_dead_letter_keeps_its_history_and_is_delivered_when_re_driven(http: h
 
 def _delivery_in(http: httpx2.Client, job_id: str, status: str) -> dict[str, Any]:
     """The job's delivery once it stands at `status`; the feed's long-poll paces the looking."""
+    seen = ""
     for _ in range(100):
         (delivery,) = http.get("/v1/webhooks/deliveries", params={"job_id": job_id}).json()["items"]
-        if delivery["status"] == status:
+        if (seen := delivery["status"]) == status:
             return dict(delivery)
-    raise AssertionError(f"the delivery stands at {delivery['status']}")
+    raise AssertionError(f"the delivery stands at {seen}")

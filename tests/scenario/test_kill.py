@@ -54,7 +54,9 @@ def test_killed_and_started_again_every_job_ends_once_and_is_delivered_once(
         assert server.stop() == 0
 
 
-def test_a_drained_server_hands_running_jobs_back_and_burns_no_crash_retry(tmp_path: Path, receiver: Receiver) -> None:
+def test_a_drained_server_hands_running_jobs_back_and_burns_no_crash_retry(
+    tmp_path: Path, receiver: Receiver
+) -> None:
     server = Server(tmp_path / "data", {"TEMPA_JOBS__MAX_CRASH_RETRIES": "0"})
     with server:
         with server.http() as http:
@@ -95,7 +97,9 @@ def _assert_delivered_once_each(http: Any, receiver: Receiver, jobs: list[str]) 
     while not all(d and d[0]["status"] == "delivered" for d in (deliveries[job_id] for job_id in jobs)):
         receiver.wait_for(len(receiver.requests), 1)
         for job_id in jobs:
-            deliveries[job_id] = http.get("/v1/webhooks/deliveries", params={"job_id": job_id}).json()["items"]
+            deliveries[job_id] = http.get("/v1/webhooks/deliveries", params={"job_id": job_id}).json()[
+                "items"
+            ]
     assert all(len(each) == 1 for each in deliveries.values())
     sent: dict[str, set[str]] = defaultdict(set)
     for request in receiver.requests:

@@ -115,7 +115,8 @@ def test_the_event_log_has_no_gaps_and_resumes_where_a_reader_left(http: httpx2.
 def test_the_accounts_feed_holds_every_event_once_in_growing_positions(http: httpx2.Client) -> None:
     job_id = http.post("/v1/models/generate", json={**SEED_001, "tags": {"story": "feed"}}).json()["job_id"]
     wait_for_end(http, job_id)
-    after, seen = "0", []
+    after = "0"
+    seen: list[dict[str, Any]] = []
     while not any(e["job_id"] == job_id and e["type"] == "job.completed" for e in seen):
         page = http.get("/v1/events", params={"after": after, "limit": 50, "wait": 10}).json()
         seen += page["items"]
@@ -127,7 +128,9 @@ def test_the_accounts_feed_holds_every_event_once_in_growing_positions(http: htt
 def _read_stream(http: httpx2.Client, job_id: str, headers: dict[str, str]) -> list[dict[str, Any]]:
     text = http.get(f"/v1/jobs/{job_id}/events", headers=headers).text
     blocks = [block for block in text.split("\n\n") if block.startswith(("event: job.", "id:"))]
-    return [json.loads(line[6:]) for block in blocks for line in block.splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[6:]) for block in blocks for line in block.splitlines() if line.startswith("data: ")
+    ]
 
 
 def _kernel_runs(http: httpx2.Client) -> float:

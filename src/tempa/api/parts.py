@@ -13,7 +13,6 @@ from tempa.core.accounts import KeyStore
 from tempa.core.clock import Clock
 from tempa.core.limits import Limits
 from tempa.core.links import SignedLinks
-from tempa.core.metrics import Meter
 from tempa.core.work import Wake
 from tempa.jobs.intake import Intake
 from tempa.jobs.ports import ArtifactStore, Engine, JobStore
@@ -40,7 +39,6 @@ class ApiParts:
     link_keys: tuple[bytes, ...]
     wake: Wake
     clock: Clock
-    meter: Meter
     limits: Limits
     engines: Mapping[str, Engine]
     cors_origins: Sequence[str]

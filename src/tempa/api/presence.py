@@ -16,8 +16,8 @@ async def presence(receive: Receive, stopping: asyncio.Event) -> AsyncIterator[a
     """An event that is set once there is no point in waiting any longer."""
     over = asyncio.Event()
     watches = [
-        asyncio.create_task(_set_after(over, _departure(receive))),
-        asyncio.create_task(_set_after(over, stopping.wait())),
+        asyncio.create_task(_watch_client(receive, over)),
+        asyncio.create_task(_watch_server(stopping, over)),
     ]
     try:
         yield over
@@ -27,6 +27,12 @@ async def presence(receive: Receive, stopping: asyncio.Event) -> AsyncIterator[a
         await asyncio.gather(*watches, return_exceptions=True)
 
 
-async def _departure(receive: Receive) -> None:
+async def _watch_client(receive: Receive, over: asyncio.Event) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass  # what is left of the request's body
+    over.set()
+
+
+async def _watch_server(stopping: asyncio.Event, over: asyncio.Event) -> None:
+    await stopping.wait()
+    over.set()

@@ -116,5 +116,6 @@ async def _not_valid(_: Request, error: Exception) -> Response:
     return problem_answer(invalid(problems))
 
 
-async def _client_left(_: Request, __: Exception) -> None:
-    """Nobody is there to be answered."""
+async def _client_left(_: Request, __: Exception) -> Response:
+    """Nobody is there to read it."""
+    return Response(status_code=499)

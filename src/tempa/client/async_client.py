@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tempa.client.async_drivers import AsyncDriver
-from tempa.client.calls import GENERATE_MODEL, JobFilter, ModelOptions
+from tempa.client.calls import GENERATE_MODEL, DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
 from tempa.client.client import DEFAULT_TIMEOUT_SECONDS, Client, JobHandle
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
@@ -16,7 +16,6 @@ from tempa.core.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-    from datetime import datetime
 
     import httpx2
 
@@ -26,15 +25,18 @@ if TYPE_CHECKING:
     from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
     from tempa.webhooks.wire import Discarded, Redriven
 
+_sleep = SystemClock().sleep
+
 
 class AsyncClient:
     """A Tempa server, called from an event loop: see `Client`, whose calls and arguments these are.
 
-    async with AsyncClient() as tempa:
-        job = await tempa.generate_model({"outer_diameter": 120.5, "length": 300.0})
-        async for event in job.events():
-            print(event.type)
-        await job.download("out")
+    Example:
+        async with AsyncClient() as tempa:
+            job = await tempa.generate_model(parameters)
+            async for event in job.events():
+                print(event.type)
+            await job.download("out")
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class AsyncClient:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         transport: httpx2.AsyncBaseTransport | None = None,
         pace: Pace | None = None,
-        sleep: Callable[[float], Awaitable[object]] = SystemClock().sleep,
+        sleep: Callable[[float], Awaitable[object]] = _sleep,
     ) -> None:
         self._driver = AsyncDriver(partial(discover, url, api_key), transport, sleep)
         self._do = Operations(pace or Pace(), timeout_seconds)
@@ -56,11 +58,11 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         await self._driver.close()
 
     @property
-    async def server(self) -> Server:
+    def server(self) -> Server:
         return self._driver.server
 
     # Asking for work
@@ -142,43 +144,26 @@ class AsyncClient:
     # Webhooks
 
     def deliveries(
-        self,
-        *,
-        status: str | None = None,
-        job_id: str | None = None,
-        endpoint_id: str | None = None,
-        limit: int | None = None,
+        self, *, limit: int | None = None, **conditions: Unpack[DeliveryFilter]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id}
-        return self._driver.iterate(self._do.items("/v1/webhooks/deliveries", limit, **conditions))
+        return self._driver.iterate(self._do.deliveries(limit, conditions))
 
     async def delivery(self, delivery_id: str) -> dict[str, Any]:
-        return await self._driver.run(self._do.document(f"/v1/webhooks/deliveries/{delivery_id}"))
+        return await self._driver.run(self._do.delivery(delivery_id))
 
     def dead_letters(
         self, group: str | None = None, *, limit: int | None = None
     ) -> AsyncGenerator[dict[str, Any], None]:
-        return self._driver.iterate(self._do.items("/v1/webhooks/dead-letters", limit, group=group))
+        return self._driver.iterate(self._do.dead_letters(limit, group))
 
     async def redrive(
         self,
-        delivery_ids: Sequence[str] | None = None,
         *,
-        endpoint_id: str | None = None,
-        group: str | None = None,
-        since: datetime | str | None = None,
         dry_run: bool = False,
         rate_per_second: float | None = None,
+        **conditions: Unpack[DeadLetterFilter],
     ) -> Redriven:
-        conditions = {
-            "delivery_ids": delivery_ids,
-            "endpoint_id": endpoint_id,
-            "group": group,
-            "since": since,
-            "dry_run": dry_run,
-            "rate_per_second": rate_per_second,
-        }
-        return await self._driver.run(self._do.redrive(conditions))
+        return await self._driver.run(self._do.redrive(conditions, rate_per_second, dry_run=dry_run))
 
     async def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
         return await self._driver.run(self._do.discard(delivery_ids, reason))
@@ -208,7 +193,7 @@ class AsyncJobHandle:
         return f"AsyncJobHandle({self.id!r})"
 
     @property
-    async def id(self) -> str:
+    def id(self) -> str:
         return self.ticket.job_id
 
     async def view(self) -> JobView:

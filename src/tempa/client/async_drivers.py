@@ -55,7 +55,8 @@ class AsyncDriver:
                 assert not isinstance(effect, Emit), "a flow that emits is iterated"
                 reply = await self._perform(effect)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return] - a flow returns what its type says
+            result: T = end.value
+            return result
         finally:
             flow.close()
 

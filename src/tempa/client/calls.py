@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote
 
 from tempa.client.effects import Call
+from tempa.core.clock import rfc3339
 from tempa.core.ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
 GENERATE_MODEL = "/v1/models/generate"
@@ -47,6 +48,23 @@ class JobFilter(TypedDict, total=False):
     tag: str  # name:value
     code: str
     since: datetime | str  # RFC 3339
+
+
+class DeliveryFilter(TypedDict, total=False):
+    """Which deliveries to list. All given conditions hold."""
+
+    status: str  # pending, leased, parked, delivered, dead, canceled
+    job_id: str
+    endpoint_id: str
+
+
+class DeadLetterFilter(TypedDict, total=False):
+    """Which dead letters to send again. All given conditions hold."""
+
+    delivery_ids: Sequence[str]
+    endpoint_id: str
+    group: str
+    since: datetime | str  # those that died at or after it
 
 
 def new_idempotency_key() -> str:
@@ -153,12 +171,12 @@ def model_document(parameters: Mapping[str, Any] | None, options: ModelOptions) 
     return document | {name: value for name, value in options.items() if value is not None}
 
 
-def redrive_document(**conditions: Any) -> dict[str, Any]:
-    """The body of a re-drive; what was not given is not sent."""
-    since = conditions.get("since")
-    if since is not None and not isinstance(since, str):
-        conditions["since"] = since.isoformat()
-    return {name: value for name, value in conditions.items() if value is not None}
+def redrive_document(
+    conditions: DeadLetterFilter, rate_per_second: float | None, *, dry_run: bool
+) -> dict[str, Any]:
+    """The body of a re-drive. What was not given is not sent."""
+    document: dict[str, Any] = {**conditions, "rate_per_second": rate_per_second, "dry_run": dry_run}
+    return {name: _plain(value) for name, value in document.items() if value is not None}
 
 
 def _job(job_id: str) -> str:
@@ -174,8 +192,10 @@ def _json_headers(key: str) -> dict[str, str]:
 
 
 def _query(values: Mapping[str, Any]) -> dict[str, str]:
-    given = {name: value for name, value in values.items() if value is not None}
-    return {
-        name: value.isoformat() if hasattr(value, "isoformat") else str(value)
-        for name, value in given.items()
-    }
+    return {name: str(_plain(value)) for name, value in values.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tempa.client import drivers
-from tempa.client.calls import GENERATE_MODEL, JobFilter, ModelOptions
+from tempa.client.calls import GENERATE_MODEL, DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
 from tempa.client.operations import Operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     import httpx2
 
@@ -30,11 +29,12 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 class Client:
     """A Tempa server, called from the thread at hand; may be shared between threads.
 
+    Example:
         with Client() as tempa:
             job = tempa.generate_model({"outer_diameter": 120.5, "inner_diameter": 45.0, "length": 300.0})
-            print(job.id)                      # a ticket: from here on the job is on disk
-            done = job.wait()                  # raises JobFailed, JobCanceled
-            job.download("out")                # verified against the job's SHA-256
+            print(job.id)  # a ticket: from here on the job is on disk
+            done = job.wait()  # raises JobFailed, JobCanceled
+            job.download("out")  # verified against the job's SHA-256
 
     Every call that changes something carries an idempotency key, made once per call and kept through
     its repeats: an answer that is lost costs no second job. Give your own to make repeats of your
@@ -189,45 +189,28 @@ class Client:
     # Webhooks
 
     def deliveries(
-        self,
-        *,
-        status: str | None = None,
-        job_id: str | None = None,
-        endpoint_id: str | None = None,
-        limit: int | None = None,
+        self, *, limit: int | None = None, **conditions: Unpack[DeliveryFilter]
     ) -> Iterator[dict[str, Any]]:
         """Webhook deliveries, newest first."""
-        conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id}
-        return self._driver.iterate(self._do.items("/v1/webhooks/deliveries", limit, **conditions))
+        return self._driver.iterate(self._do.deliveries(limit, conditions))
 
     def delivery(self, delivery_id: str) -> dict[str, Any]:
         """One delivery with all its attempts."""
-        return self._driver.run(self._do.document(f"/v1/webhooks/deliveries/{delivery_id}"))
+        return self._driver.run(self._do.delivery(delivery_id))
 
     def dead_letters(self, group: str | None = None, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Dead letters in groups of one address and reason; with `group`, its deliveries."""
-        return self._driver.iterate(self._do.items("/v1/webhooks/dead-letters", limit, group=group))
+        return self._driver.iterate(self._do.dead_letters(limit, group))
 
     def redrive(
         self,
-        delivery_ids: Sequence[str] | None = None,
         *,
-        endpoint_id: str | None = None,
-        group: str | None = None,
-        since: datetime | str | None = None,
         dry_run: bool = False,
         rate_per_second: float | None = None,
+        **conditions: Unpack[DeadLetterFilter],
     ) -> Redriven:
-        """Send dead letters again: those that meet all given conditions."""
-        conditions = {
-            "delivery_ids": delivery_ids,
-            "endpoint_id": endpoint_id,
-            "group": group,
-            "since": since,
-            "dry_run": dry_run,
-            "rate_per_second": rate_per_second,
-        }
-        return self._driver.run(self._do.redrive(conditions))
+        """Send dead letters again: those that meet all given conditions. `dry_run` only counts them."""
+        return self._driver.run(self._do.redrive(conditions, rate_per_second, dry_run=dry_run))
 
     def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
         """Give dead letters up, for a reason that is kept."""

@@ -1,5 +1,7 @@
 """What a call can end with besides its result. One tree: catch `ClientError` to catch them all."""
 
+# ruff: noqa: N818 - the names are promised: `except JobFailed`
+
 from __future__ import annotations
 
 import json

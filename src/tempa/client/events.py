@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -10,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 from tempa.client import calls
 from tempa.client.effects import Answer, Emit, Lost, Message, NextMessage, Open, Pause
 from tempa.client.errors import unexpected
-from tempa.client.exchange import exchange, failure, read, repeat_seconds
+from tempa.client.exchange import failure, repeat_seconds
 from tempa.core.events import TERMINAL_EVENTS
-from tempa.jobs.wire import JobView
+from tempa.core.retry import full_jitter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tempa.client.effects import Call, Flow
     from tempa.client.exchange import Pace
+    from tempa.jobs.wire import JobView
 
 PROGRESS = "progress"
 
+_STREAM = "text/event-stream"
 _TERMINAL_STATUSES = frozenset(event.removeprefix("job.") for event in TERMINAL_EVENTS)
 
 
@@ -53,12 +56,10 @@ def follow(job_id: str, after: int, pace: Pace, patience_seconds: float) -> Flow
     The first contact must come about within `patience_seconds`; after that a connection that breaks,
     or a server that restarts, is waited for as long as it takes.
     """
-    last = after
+    last, idle = after, 0
     deadline = pace.monotonic() + patience_seconds
-    while True:
-        yield from _connect(calls.job_events(job_id, last), pace, deadline)
-        deadline = math.inf
-        before = last
+    while (yield from _is_open(calls.job_events(job_id, last), pace, deadline)):
+        deadline, before = math.inf, last
         while isinstance(message := (yield NextMessage()), Message):
             event = _event(message)
             if event is None or (event.sequence is not None and event.sequence <= last):
@@ -67,33 +68,24 @@ def follow(job_id: str, after: int, pace: Pace, patience_seconds: float) -> Flow
             last = event.sequence or last
             if event.terminal:
                 return
-        if last == before and (yield from _is_over(job_id, last, pace)):
-            return
+        idle = idle + 1 if last == before else 0
+        if idle:  # streams that break before they say anything new
+            yield Pause(full_jitter(idle - 1, pace.policy, pace.dice))
 
 
-def _connect(call: Call, pace: Pace, deadline: float) -> Flow[None]:
-    retry = 0
-    while True:
+def _is_open(call: Call, pace: Pace, deadline: float) -> Flow[bool]:
+    """Whether there is a stream to read. The server says 204 when the client has seen the last event."""
+    for retry in itertools.count():
         reply: Answer | Lost = yield Open(call)
-        if isinstance(reply, Answer) and reply.status == 200:
-            if not reply.headers.get("content-type", "").startswith("text/event-stream"):
+        if isinstance(reply, Answer) and reply.status in (200, 204):
+            if reply.status == 200 and not reply.headers.get("content-type", "").startswith(_STREAM):
                 raise unexpected(reply)
-            return
+            return reply.status == 200
         seconds = repeat_seconds(call, reply, retry, pace)
-        if pace.monotonic() + seconds > deadline:
+        if seconds is None or pace.monotonic() + seconds > deadline:
             raise failure(reply)
         yield Pause(seconds)
-        retry += 1
-
-
-def _is_over(job_id: str, last: int, pace: Pace) -> Flow[bool]:
-    """A stream that ended with nothing new: was that all, or did somebody cut it?"""
-    answer = yield from exchange(calls.job(job_id), pace, math.inf)
-    view = read(JobView, answer)
-    if is_terminal(view) and view.sequence <= last:
-        return True
-    yield Pause(pace.policy.base_seconds)
-    return False
+    raise AssertionError("itertools.count() has no end")
 
 
 def _event(message: Message) -> JobEvent | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from secrets import SystemRandom
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +14,7 @@ from tempa.client.effects import Answer, Lost, Pause, Send
 from tempa.client.errors import not_reachable, problem_of, unexpected
 from tempa.core.clock import SystemClock
 from tempa.core.retry import RetryPolicy, full_jitter
+from tempa.jobs.wire import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tempa.client.errors import TempaProblem
     from tempa.core.retry import Dice
 
+T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
 # Refused for now, or lost between a proxy and the server. 500 is a fault that repeats itself.
@@ -31,11 +32,14 @@ _PASSING = frozenset({429, 502, 503, 504})
 _NOT_ACTED_ON = frozenset({429, 503})
 
 
+_POLICY = RetryPolicy(base_seconds=0.5, cap_seconds=15.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """The client's clocks and dice, and how it spaces repeats."""
 
-    policy: RetryPolicy = RetryPolicy(base_seconds=0.5, cap_seconds=15.0)
+    policy: RetryPolicy = _POLICY
     dice: Dice = field(default_factory=SystemRandom)
     monotonic: Callable[[], float] = SystemClock().monotonic
     now: Callable[[], datetime] = SystemClock().now
@@ -51,7 +55,7 @@ def exchange(call: Call, pace: Pace, deadline: float) -> Flow[Answer]:
         if isinstance(reply, Answer) and is_success(reply):
             return reply
         seconds = repeat_seconds(call, reply, retry, pace)
-        if pace.monotonic() + seconds > deadline:
+        if seconds is None or pace.monotonic() + seconds > deadline:
             raise failure(reply)
         yield Pause(seconds)
     raise AssertionError("itertools.count() has no end")
@@ -61,6 +65,15 @@ def read(model: type[Model], answer: Answer) -> Model:
     """The answer's body as what Tempa says there. Raises TempaProblem if it is something else."""
     try:
         return model.model_validate_json(answer.body)
+    except ValidationError:
+        raise unexpected(answer) from None
+
+
+def read_items(model: Callable[[dict[str, Any]], T], answer: Answer) -> tuple[list[T], str | None]:
+    """A page's items, each made by `model`, and where the next page begins."""
+    page = read(Page, answer)
+    try:
+        return [model(item) for item in page.items], page.next_cursor
     except ValidationError:
         raise unexpected(answer) from None
 
@@ -75,10 +88,10 @@ def failure(reply: Answer | Lost) -> TempaProblem:
     return not_reachable(reply) if isinstance(reply, Lost) else problem_of(reply)
 
 
-def repeat_seconds(call: Call, reply: Answer | Lost, retry: int, pace: Pace) -> float:
-    """How long to wait before repeating the call; infinity if it must not be repeated."""
+def repeat_seconds(call: Call, reply: Answer | Lost, retry: int, pace: Pace) -> float | None:
+    """How long to wait before repeating the call; None if it must not be repeated."""
     if not _may_repeat(call, reply):
-        return math.inf
+        return None
     asked = 0.0 if isinstance(reply, Lost) else retry_after_seconds(reply, pace.now())
     return asked + full_jitter(retry, pace.policy, pace.dice)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -76,9 +75,14 @@ def download(
     view = source
     if isinstance(view, str):
         view = read(JobView, (yield from exchange(calls.job(job_id), pace, deadline)))
+    return (yield from _fetch_all(_chosen(outcome(view), names), job_id, folder, pace))
+
+
+def _fetch_all(artifacts: Sequence[ArtifactView], job_id: str, folder: Path, pace: Pace) -> Flow[list[Path]]:
     paths = []
-    for artifact in _chosen(outcome(view), names):
-        paths.append((yield from _fetch(artifact, job_id, folder, pace)))
+    for artifact in artifacts:
+        path = yield from _fetch(artifact, job_id, folder, pace)
+        paths.append(path)
     return paths
 
 
@@ -105,7 +109,7 @@ def _fetch(artifact: ArtifactView, job_id: str | None, folder: Path, pace: Pace)
         if fault is None:
             return target
         seconds = _again_seconds(fault, retry, pace, renewable=job_id is not None)
-        if math.isinf(seconds):
+        if seconds is None:
             break
         yield Pause(seconds)
         if job_id is not None and _is_refused(fault):
@@ -129,7 +133,7 @@ def _transfer(link: str, target: Path, sha256: str) -> Flow[Fault | None]:
         part.drop()
 
 
-def _again_seconds(fault: Fault, retry: int, pace: Pace, *, renewable: bool) -> float:
+def _again_seconds(fault: Fault, retry: int, pace: Pace, *, renewable: bool) -> float | None:
     if isinstance(fault, Corrupted) or (renewable and _is_refused(fault)):
         return full_jitter(retry, pace.policy, pace.dice)
     return repeat_seconds(calls.download(""), fault, retry, pace)

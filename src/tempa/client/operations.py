@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, RootModel
 
-from tempa.client import calls, events, files, waiting
+from tempa.client import calls, files, waiting
 from tempa.client.effects import Emit
-from tempa.client.exchange import exchange, read
+from tempa.client.events import follow
+from tempa.client.exchange import exchange, read, read_items
 from tempa.jobs.wire import CancelView, EventView, FileView, JobView, Page, Ticket
 from tempa.webhooks.wire import Discarded, Redriven
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
-    from tempa.client.calls import JobFilter, ModelOptions
+    from tempa.client.calls import DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
     from tempa.client.effects import Answer, Call, Flow
     from tempa.client.exchange import Pace
     from tempa.jobs.wire import ArtifactView
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_PAGE_ITEMS = 100
+_PAGE_ITEMS = 50
 
 
 class Document(RootModel[dict[str, Any]]):
@@ -70,19 +71,18 @@ class Operations:
         return waiting.wait(job_id, timeout_seconds, self.pace, self.timeout_seconds, on_change)
 
     def events(self, job_id: str, after: int) -> Flow[None]:
-        return events.follow(job_id, after, self.pace, self.timeout_seconds)
+        return follow(job_id, after, self.pace, self.timeout_seconds)
 
     def feed(self, after: int) -> Flow[None]:
         """Emit the account's events behind position `after`, up to the newest."""
         position = after
         while True:
-            call = calls.look("/v1/events", after=position, limit=_PAGE_ITEMS)
-            page = yield from self._read(Page, call)
-            for item in page.items:
-                event = EventView.model_validate(item)
+            call = calls.look("/v1/events", after=position)
+            events, _ = read_items(EventView.model_validate, (yield from self._exchange(call)))
+            for event in events:
                 position = max(position, event.position or position)
                 yield Emit(event)
-            if not page.items:
+            if not events:
                 return
 
     def jobs(self, limit: int | None, conditions: JobFilter) -> Flow[None]:
@@ -106,16 +106,23 @@ class Operations:
         """A GET that answers an object."""
         return (yield from self._read(Document, calls.look(path))).root
 
-    def items(self, path: str, limit: int | None = None, **query: Any) -> Flow[None]:
-        """Emit the items of a list, page by page."""
-        return self._list(path, limit, dict, **query)
-
     def all_items(self, path: str) -> Flow[list[dict[str, Any]]]:
         """A short list, whole."""
         return (yield from self._read(Page, calls.look(path))).items
 
-    def redrive(self, conditions: Mapping[str, Any]) -> Flow[Redriven]:
-        document = calls.redrive_document(**conditions)
+    def deliveries(self, limit: int | None, conditions: DeliveryFilter) -> Flow[None]:
+        return self._list("/v1/webhooks/deliveries", limit, dict, **conditions)
+
+    def delivery(self, delivery_id: str) -> Flow[dict[str, Any]]:
+        return self.document(f"/v1/webhooks/deliveries/{quote(delivery_id, safe='')}")
+
+    def dead_letters(self, limit: int | None, group: str | None) -> Flow[None]:
+        return self._list("/v1/webhooks/dead-letters", limit, dict, group=group)
+
+    def redrive(
+        self, conditions: DeadLetterFilter, rate_per_second: float | None, *, dry_run: bool
+    ) -> Flow[Redriven]:
+        document = calls.redrive_document(conditions, rate_per_second, dry_run=dry_run)
         return self._read(Redriven, calls.post("/v1/webhooks/dead-letters/redrive", document))
 
     def discard(self, delivery_ids: Sequence[str], reason: str) -> Flow[Discarded]:
@@ -136,14 +143,15 @@ class Operations:
     def _list(
         self, path: str, limit: int | None, model: Callable[[dict[str, Any]], object], **query: Any
     ) -> Flow[None]:
-        cursor, left = None, limit
+        cursor: str | None = None
+        left = limit
         while left is None or left > 0:
-            count = _PAGE_ITEMS if left is None else min(left, _PAGE_ITEMS)
-            page = yield from self._read(Page, calls.look(path, limit=count, cursor=cursor, **query))
-            for item in page.items[:left]:
-                yield Emit(model(item))
-            left = None if left is None else left - len(page.items)
-            cursor = page.next_cursor
+            count = left if left is not None and left < _PAGE_ITEMS else None  # else the server's own
+            call = calls.look(path, limit=count, cursor=cursor, **query)
+            items, cursor = read_items(model, (yield from self._exchange(call)))
+            for item in items[:left]:
+                yield Emit(item)
+            left = None if left is None else left - len(items)
             if cursor is None:
                 return
 

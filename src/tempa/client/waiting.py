@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tempa.client import calls
 from tempa.client.effects import Answer, Pause
-from tempa.client.errors import JobCanceled, JobFailed, WaitTimeout
+from tempa.client.errors import JobCanceled, JobFailed, TempaProblem, WaitTimeout
 from tempa.client.events import is_terminal
 from tempa.client.exchange import exchange, read, retry_after_seconds
 from tempa.jobs.wire import JobView
@@ -65,10 +65,22 @@ def _next(job_id: str, before: Answer, pace: Pace, deadline: float) -> Flow[Answ
     started = pace.monotonic()
     hold_seconds = max(1, int(min(calls.HOLD_SECONDS_MAX, deadline - started)))
     etag = before.headers.get("etag", "")
-    answer = yield from exchange(calls.held_job(job_id, etag, hold_seconds), pace, deadline)
+    try:
+        answer = yield from exchange(calls.held_job(job_id, etag, hold_seconds), pace, deadline)
+    except TempaProblem as problem:
+        hold_seconds = _hold_seconds_max(problem)
+        answer = yield from exchange(calls.held_job(job_id, etag, hold_seconds), pace, deadline)
     unchanged = answer.status == 304 or (etag and answer.headers.get("etag") == etag)
     early = pace.monotonic() - started < hold_seconds / 2
     if unchanged and early:  # something between us and the server does not hold: do not spin
         asked = retry_after_seconds(answer, pace.now())
         yield Pause(min(max(asked, _POLL_SECONDS_MIN), max(0.0, deadline - pace.monotonic())))
     return Answer(answer.status, {"etag": etag, **answer.headers}, answer.body)
+
+
+def _hold_seconds_max(problem: TempaProblem) -> int:
+    """How long this server holds at most, if that is what it refused; else the refusal stands."""
+    for fault in problem.errors:
+        if fault.pointer == "/wait" and isinstance(fault.limit, int | float) and fault.limit >= 1:
+            return int(fault.limit)
+    raise problem

@@ -22,7 +22,8 @@ METRICS: Mapping[str, Metric] = {
     "tempa_jobs_admitted_total": Metric("counter", "Jobs admitted, by engine.", ("engine",)),
     "tempa_jobs_replayed_total": Metric("counter", "Requests answered with a job that stood.", ("engine",)),
     "tempa_jobs_ended_total": Metric(
-        "counter", "Attempts that ended, by what followed: completed, failed, retried, canceled, released.",
+        "counter",
+        "Attempts that ended, by what followed: completed, failed, retried, canceled, released.",
         ("engine", "ending"),
     ),
     "tempa_jobs": Metric("gauge", "Jobs in the store, by status and lane.", ("status", "lane")),

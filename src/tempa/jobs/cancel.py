@@ -1,7 +1,8 @@
-"""What a client may still do to a job it has asked for: cancel it, remove it."""
+"""What a client may still do to a job it has asked for: cancel it, ask for it again, remove it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import Refusal
@@ -10,7 +11,8 @@ from tempa.jobs.views import cancel_view
 if TYPE_CHECKING:
     from typing import Any
 
-    from tempa.jobs.model import Job
+    from tempa.jobs.intake import Intake
+    from tempa.jobs.model import Admission, Job
     from tempa.jobs.ports import ArtifactStore, JobStore
 
 
@@ -26,6 +28,23 @@ async def cancel(store: JobStore, account: str, job_id: str) -> dict[str, Any]:
     return cancel_view(outcome, job)
 
 
+async def retry(store: JobStore, intake: Intake, account: str, job_id: str, key: str | None) -> Admission:
+    """Ask again for what a terminal job was asked for: a new job, by the engine as it is now.
+
+    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal,
+    `engine-unavailable`, and those of `Intake.admit`.
+    """
+    job = await store.job(account, job_id)
+    if job is None:
+        raise not_found(job_id)
+    _check_terminal(job)
+    engine = intake.engines.get(job.request.engine)
+    if engine is None:
+        raise Refusal("engine-unavailable", f"The engine {job.request.engine} does not run here any more.")
+    request = replace(job.request, engine_version=engine.version)
+    return await intake.admit(account, f"/v1/jobs/{job_id}/retry", request, key, derive=False)
+
+
 async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id: str) -> None:
     """Delete a terminal job's artifacts; the job's own row stays until its retention ends.
 
@@ -34,8 +53,7 @@ async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id
     job = await store.job(account, job_id)
     if job is None:
         raise not_found(job_id)
-    if not job.status.terminal:
-        raise Refusal("conflict", f"The job is {job.status}. Cancel it first, or wait for its end.")
+    _check_terminal(job)
     await store.mark_removed(account, job_id)
     await drop_artifacts(artifacts, job)
 
@@ -44,6 +62,11 @@ async def drop_artifacts(artifacts: ArtifactStore, job: Job) -> None:
     """Delete what any attempt of this job has kept."""
     for epoch in range(1, job.epoch + 1):
         await artifacts.delete(f"{job.id}.a{epoch}")
+
+
+def _check_terminal(job: Job) -> None:
+    if not job.status.terminal:
+        raise Refusal("conflict", f"The job is {job.status}. Cancel it first, or wait for its end.")
 
 
 def not_found(job_id: str) -> Refusal:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tempa.jobs.perform import Performer
     from tempa.jobs.ports import JobStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0  # the truth, should every ring be lost
 
@@ -73,7 +73,7 @@ class Worker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            _log.error("an ending could not be written; the rescuer will", exc_info=error)
+            _logger.error("an ending could not be written; the rescuer will", exc_info=error)
 
     async def _wait(self, bell: Bell, stop: asyncio.Event) -> None:
         seconds = _POLL_SECONDS

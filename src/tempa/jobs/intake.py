@@ -117,12 +117,15 @@ class Intake:
         if every:
             raise invalid(every)
 
-    async def admit(self, account: str, route: str, request: Request, key: str | None) -> Admission:
+    async def admit(
+        self, account: str, route: str, request: Request, key: str | None, *, derive: bool = True
+    ) -> Admission:
         """Admit a request, or find the job that stands under its key.
 
+        Without `derive` a request that brings no key is given none: a new job, whatever stands.
         Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409).
         """
-        derivable = self.engines[request.engine].deterministic
+        derivable = derive and self.engines[request.engine].deterministic
         reservation = reserve(route, request, key) if key is not None or derivable else None
         new = self._new_job(account, request, reservation)
         if new.reservation is None:
@@ -195,7 +198,7 @@ def read_key(header: str | None) -> str | None:
     if header is None:
         return None
     text = header.strip()
-    if len(text) >= 2 and text[0] == text[-1] == '"':  # noqa: PLR2004 - the two quotes
+    if len(text) >= 2 and text[0] == text[-1] == '"':
         text = re.sub(r"\\([\"\\])", r"\1", text[1:-1])
     if _KEY_PATTERN.fullmatch(text) is None:
         raise Refusal(

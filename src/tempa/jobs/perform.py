@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tempa.jobs.model import Claimed, Job
     from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 CRASH_CODES = frozenset({"KERNEL_CRASHED", "WORKER_LOST"})
 _RETRY_POLICY = RetryPolicy(max_retries=3, base_seconds=1.0, cap_seconds=30.0)
@@ -148,7 +148,7 @@ class Performer:
         if error is None:
             return task.result()
         reference = new_id("log")
-        _log.error(
+        _logger.error(
             "attempt failed for a fault of ours",
             exc_info=error,
             extra={"job_id": claimed.job.id, "reference": reference},
@@ -171,9 +171,7 @@ class Performer:
         try:
             outcome = await self.host.run(order, sight.see)
             self._measure(engine.name, outcome)
-            usage = Usage(
-                compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes
-            )
+            usage = Usage(compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes)
             if isinstance(outcome, Broke):
                 return after_failure(outcome.error, job, usage, self.max_crash_retries, self.rng)
             return await self._publish(claimed, order, outcome, usage)
@@ -220,8 +218,7 @@ class Performer:
     async def _pause(self, claimed: Claimed, sight: _Sight, bell: Bell, draining: asyncio.Event) -> None:
         seconds = min(self.beat_seconds, max(0.0, self._seconds_left(claimed)))
         waits = [
-            asyncio.ensure_future(wait)
-            for wait in (sight.news.wait(), draining.wait(), bell.wait(seconds))
+            asyncio.ensure_future(wait) for wait in (sight.news.wait(), draining.wait(), bell.wait(seconds))
         ]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -236,20 +233,19 @@ class Performer:
     async def _settle(self, claimed: Claimed, ending: Ending) -> None:
         """Write the ending. If the store stays away past the lease, the rescuer will end the job."""
         give_up = self.clock.monotonic() + self.lease_seconds
-        while True:
+        written: bool | None = None
+        while written is None:
             try:
                 written = await self.store.settle(claimed.lease, ending)
             except StoreUnavailable:
                 if self.clock.monotonic() >= give_up:
                     raise
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
-            else:
-                break
         if written:
             step = str(STEP_OF_ENDING[type(ending)])
             self.meter.count("tempa_jobs_ended_total", engine=claimed.job.request.engine, ending=step)
         else:
-            _log.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
+            _logger.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
 
 
 async def _stop(task: asyncio.Task[Ending | None]) -> None:

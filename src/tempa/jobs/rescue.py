@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tempa.jobs.model import Claimed, Ending
     from tempa.jobs.ports import JobStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _BATCH = 100
 
@@ -43,7 +43,7 @@ class Rescuer:
                 await self.rescue()
                 await self.expire()
             except StoreUnavailable:
-                _log.warning("the store is away; rescue waits for it")
+                _logger.warning("the store is away; rescue waits for it")
             await pause(stop, self.every_seconds)
 
     async def rescue(self) -> int:

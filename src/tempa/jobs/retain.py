@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tempa.jobs.ports import ArtifactStore, JobStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _BATCH = 100
 
@@ -24,7 +24,8 @@ _BATCH = 100
 class Janitor:
     """Deletes artifacts past `retained_until`, and uploads past `expires_at`.
 
-    What a fenced-off attempt had kept lies under its own epoch, unreachable, and goes with its job."""
+    What a fenced-off attempt had kept lies under its own epoch, unreachable, and goes with its job.
+    """
 
     store: JobStore
     artifacts: ArtifactStore
@@ -37,7 +38,7 @@ class Janitor:
             try:
                 await self.clean()
             except (StoreUnavailable, OSError):
-                _log.warning("cleaning waits: the store or the disk is away", exc_info=True)
+                _logger.warning("cleaning waits: the store or the disk is away", exc_info=True)
             await pause(stop, self.every_seconds)
 
     async def clean(self) -> None:

@@ -6,7 +6,7 @@ Clients see these models; the OpenAPI document is made of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -191,10 +191,13 @@ class FileView(Answer):
     expires_at: datetime
 
 
-class Page(Answer):
+Item = TypeVar("Item")
+
+
+class Page(Answer, Generic[Item]):
     """A list. `next_cursor` is null at its end."""
 
-    items: list[dict[str, Any]]
+    items: list[Item]
     next_cursor: str | None = None
 
 

@@ -41,6 +41,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -78,6 +79,7 @@ class Receiver:
         self._requests: list[Received] = []
         self._scripts: dict[str, deque[str]] = {}
         self._connections = itertools.count(1)
+        self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
 
@@ -91,7 +93,7 @@ class Receiver:
     def start(self) -> None:
         """Listen. Raises OSError if the address is taken."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        self._socket = socket.create_server((self._host, self._port), family=family, backlog=1024)
+        self._socket = socket.create_server((self._host, self._port), family=family)
         self._port = self._socket.getsockname()[1]
         self._released, self._stopped = asyncio.Event(), asyncio.Event()
         self._thread.start()
@@ -148,18 +150,20 @@ class Receiver:
 
     async def _serve(self) -> None:
         server = await asyncio.start_server(
-            self._converse, sock=self._socket, ssl=self._tls, limit=_HEAD_BYTES_MAX
+            self._converse, sock=self._socket, ssl=self._tls, limit=_HEAD_BYTES_MAX, backlog=1024
         )
         await self._stopped.wait()
         server.close()
-        current = asyncio.current_task()
-        talks = [task for task in asyncio.all_tasks() if task is not current]
+        for writer in list(self._writers):
+            writer.transport.abort()
+        talks = asyncio.all_tasks() - {asyncio.current_task()}
         for talk in talks:
             talk.cancel()
         await asyncio.gather(*talks, return_exceptions=True)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = next(self._connections)
+        self._writers.add(writer)
         try:
             for turn in itertools.count(1):
                 request = await _read(reader, connection, turn)

@@ -90,7 +90,8 @@ def _crash(work: Mapping[str, Any], progress: Progress) -> None:
 def _eat(work: Mapping[str, Any], progress: Progress) -> None:
     """Fill memory step by step; the stage `crossing` is told when the next steps pass the limit."""
     del work
-    eaten, step, told = [], 4 << 20, False
+    eaten: list[bytes] = []
+    step, told = 4 << 20, False
     while True:
         if not told and len(eaten) * step > _EATEN_BEFORE_CROSSING_BYTES:
             progress("crossing")

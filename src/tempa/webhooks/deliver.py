@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tempa.webhooks.model import ClaimedDelivery, Message
     from tempa.webhooks.ports import Answer, Sender, WebhookStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS_MAX = 24 * 3600
 _RETRIED_4XX = frozenset({408, 429})  # the other 4xx say that the same request will fail again
@@ -58,11 +58,9 @@ def render(message: Message, links: Links) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def follow(
-    answer: Answer, retries_spent: int, policy: RetryPolicy, now: datetime, rng: Dice
-) -> Next:
+def follow(answer: Answer, retries_spent: int, policy: RetryPolicy, now: datetime, rng: Dice) -> Next:
     """What follows from an answer: delivered, tried again after full jitter, or dead with a reason."""
-    if answer.status is not None and 200 <= answer.status < 300:  # noqa: PLR2004 - any 2xx
+    if answer.status is not None and 200 <= answer.status < 300:
         return Next(status=DeliveryStatus.DELIVERED)
     if reason := _final(answer):
         return Next(status=DeliveryStatus.DEAD, reason=reason)
@@ -76,12 +74,12 @@ def follow(
 def _final(answer: Answer) -> DeadReason | None:
     if answer.error in _DEAD_ON_ERROR:
         return _DEAD_ON_ERROR[answer.error]
-    refused = answer.status is not None and 400 <= answer.status < 500  # noqa: PLR2004 - 4xx
+    refused = answer.status is not None and 400 <= answer.status < 500
     return DeadReason.REFUSED if refused and answer.status not in _RETRIED_4XX else None
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float:
-    """`Retry-After` as seconds from `now`, 0 to 24 h; what cannot be read asks for nothing (RFC 9110 10.2.3)."""
+    """`Retry-After` in seconds from `now`, 0 to 24 h; what cannot be read is 0 (RFC 9110 10.2.3)."""
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
         return float(min(int(text[:10]), RETRY_AFTER_SECONDS_MAX))
@@ -126,7 +124,7 @@ class Deliverer:
                 try:
                     took = await self._fill()
                 except Exception:
-                    _log.exception("claiming deliveries failed; it is tried again")
+                    _logger.exception("claiming deliveries failed; it is tried again")
                     took = False
                 if not took:
                     await either(bell.wait(_POLL_SECONDS), stop.wait())
@@ -149,7 +147,7 @@ class Deliverer:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            _log.error("a delivery attempt broke; its lease will run out", exc_info=error)
+            _logger.error("a delivery attempt broke; its lease will run out", exc_info=error)
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         body = render(claimed.message, self.links)
@@ -189,7 +187,7 @@ class Deliverer:
             try:
                 await self.store.settle_delivery(claimed, outcome, then)
             except Exception:
-                _log.exception("an outcome could not be written yet", extra={"delivery_id": claimed.id})
+                _logger.exception("an outcome could not be written yet", extra={"delivery_id": claimed.id})
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
                 return
@@ -228,5 +226,5 @@ class DeliveryRescuer:
             try:
                 await self.store.free_expired_deliveries()
             except Exception:
-                _log.exception("freeing expired deliveries failed; it is tried again")
+                _logger.exception("freeing expired deliveries failed; it is tried again")
             await pause(stop, self.every_seconds)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tempa.core.work import Wake
     from tempa.webhooks.ports import WebhookStore
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _BATCH = 256
 _POLL_SECONDS = 1.0
@@ -73,7 +73,7 @@ class FanOut:
                 try:
                     await self.drain()
                 except Exception:
-                    _log.exception("fan-out failed; it is tried again")
+                    _logger.exception("fan-out failed; it is tried again")
                 await either(bell.wait(_POLL_SECONDS), stop.wait())
 
     async def drain(self) -> int:

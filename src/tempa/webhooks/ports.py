@@ -66,7 +66,9 @@ class WebhookStore(Protocol):
     async def unplanned(self, limit: int) -> list[Event]: ...  # events not yet fanned out, oldest first
     async def fan_out(self, planned: Sequence[Planned]) -> int: ...  # gives positions; new deliveries
     async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]: ...
-    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool: ...
+    async def settle_delivery(
+        self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next
+    ) -> bool: ...
     async def void_delivery_leases(self) -> int: ...  # at start: the dead instance's become pending
     async def free_expired_deliveries(self) -> int: ...  # leases that ran out become pending again
 

@@ -47,7 +47,7 @@ class WebhookVerificationError(Exception):
 
 
 def verify(
-    body: bytes,
+    body: bytes | bytearray | memoryview,
     headers: Mapping[str, str],
     secrets: str | Sequence[str],
     tolerance_seconds: float = 300,

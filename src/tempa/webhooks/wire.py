@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -81,3 +81,42 @@ class AttemptView(BaseModel):
     timings: dict[str, Any]
     body_sha256: str | None
     response_excerpt: str
+
+
+class DeliveryView(BaseModel):
+    """A delivery."""
+
+    delivery_id: str
+    event_id: str
+    type: str
+    job_id: str
+    endpoint_id: str
+    url: str
+    status: Literal["pending", "leased", "parked", "delivered", "dead", "canceled"]
+    attempt_count: int
+    reason: str | None
+    what_next: str
+    created_at: datetime
+    next_attempt_at: datetime | None
+    finished_at: datetime | None
+
+
+class DeliveryRecord(DeliveryView):
+    """A delivery with all its attempts."""
+
+    attempts: list[AttemptView]
+
+
+class DeadGroupView(BaseModel):
+    """Dead letters of one URL and one reason."""
+
+    group: str
+    url: str
+    endpoint_id: str
+    reason: str
+    count: int
+    oldest: datetime
+    newest: datetime
+    last_http_status: int | None
+    last_error: str | None
+    what_next: str

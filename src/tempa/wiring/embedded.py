@@ -37,7 +37,7 @@ from tempa.wiring.plugins import load_engines
 from tempa.wiring.roles import all_roles, run_roles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 
     from tempa.wiring.settings import Settings
 
@@ -100,7 +100,7 @@ class OpenedData:
 @contextlib.asynccontextmanager
 async def open_data_dir(settings: Settings, data_dir: Path) -> AsyncGenerator[OpenedData, None]:
     """Take the directory's lock and open its store, migrated. Raises `DirectoryInUse`."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
     with DirectoryLock(data_dir):
         credentials = load_credentials(data_dir)
         wake = InProcessWake()
@@ -174,7 +174,7 @@ async def _run(parts: Parts, listener: socket.socket, announce: Callable[[], Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = _Server(_uvicorn_config(parts), announce)
+    server = _Server(_uvicorn_config(parts, stop), announce)
     async with asyncio.TaskGroup() as group:
         group.create_task(run_roles(all_roles(parts), stop))
         group.create_task(server.serve(sockets=[listener]))
@@ -182,9 +182,9 @@ async def _run(parts: Parts, listener: socket.socket, announce: Callable[[], Non
         server.should_exit = True
 
 
-def _uvicorn_config(parts: Parts) -> uvicorn.Config:
+def _uvicorn_config(parts: Parts, stop: asyncio.Event) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(_api_parts(parts)),
+        create_app(_api_parts(parts, stop)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -192,7 +192,7 @@ def _uvicorn_config(parts: Parts) -> uvicorn.Config:
     )
 
 
-def _api_parts(parts: Parts) -> ApiParts:
+def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
     settings = parts.settings
     intake = Intake(
         store=parts.jobs,
@@ -224,6 +224,7 @@ def _api_parts(parts: Parts) -> ApiParts:
         ready=lambda: _readiness(parts),
         file_retention_days=settings.jobs.file_retention_days,
         public_url=parts.public_url,
+        stopping=stop,
     )
 
 
@@ -235,7 +236,7 @@ class _Server(uvicorn.Server):
         self._announce = announce
 
     @contextlib.contextmanager
-    def capture_signals(self):  # type: ignore[no-untyped-def]  # noqa: ANN201 - untyped upstream
+    def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -261,6 +262,7 @@ async def _readiness(parts: Parts) -> Mapping[str, str]:
 
 
 async def _render_metrics(parts: Parts) -> tuple[bytes, str]:
+    """Counters have counted as things happened; gauges, and the store's own counts, are read now."""
     for (status, lane), count in (await parts.jobs.counts()).items():
         parts.meter.gauge("tempa_jobs", count, status=status, lane=lane)
     for status, count in (await parts.webhooks.delivery_counts()).items():

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from tempa.wiring.settings import Log
 
 
+# Never the locals of a frame: they hold keys, and the headers of the request that failed.
+_TRACEBACKS = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+
+
 def configure(log: Log) -> None:
     """Send every logger of the process to standard error in one form."""
     text = log.format == "text" or (log.format == "auto" and sys.stderr.isatty())
@@ -23,9 +29,9 @@ def configure(log: Log) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer()]
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
         if text
-        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        else [_TRACEBACKS, structlog.processors.JSONRenderer()]
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -35,4 +41,4 @@ def configure(log: Log) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=log.level.upper(), force=True)
-    logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

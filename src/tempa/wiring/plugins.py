@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import Engine
     from tempa.wiring.settings import EngineSettings
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 def load_engines(settings: Mapping[str, EngineSettings]) -> dict[str, Engine]:
@@ -26,9 +26,11 @@ def load_engines(settings: Mapping[str, EngineSettings]) -> dict[str, Engine]:
         switches = settings.get(entry.name)
         if switches is not None and not switches.enabled:
             continue
-        limits: dict[str, Any] = switches.model_dump(exclude={"enabled"}, exclude_none=True) if switches else {}
+        limits: dict[str, Any] = (
+            switches.model_dump(exclude={"enabled"}, exclude_none=True) if switches else {}
+        )
         try:
             engines[entry.name] = entry.load()(**limits)
         except Exception:
-            _log.exception("engine %s cannot be loaded and is not offered", entry.name)
+            _logger.exception("engine %s cannot be loaded and is not offered", entry.name)
     return engines

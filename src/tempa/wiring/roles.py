@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tempa.core.roles import Role
     from tempa.wiring.parts import Parts
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _RESTART_SECONDS = 1.0
 
@@ -113,5 +113,5 @@ async def _keep_running(role: Role, stop: asyncio.Event) -> None:
         try:
             await role.run(stop)
         except Exception:
-            _log.exception("role %s broke; it starts again", role.name)
+            _logger.exception("role %s broke; it starts again", role.name)
             await pause(stop, _RESTART_SECONDS)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ async def test_a_hung_kernel_is_killed_at_its_time_limit(run: Any, watcher: Any,
 
 async def test_memory_without_end_is_stopped_at_the_limit(run: Any, watcher: Any, tmp_path: Path) -> None:
     limit = 128 * MIB
-    outcome = await run("eat_memory", memory_bytes=limit)
+    outcome = await run("eat_memory", memory_bytes=limit, limit_bytes=limit)
     late = time.monotonic() - float((tmp_path / "crossed_at").read_text(encoding="ascii"))
     assert isinstance(outcome, Broke)
     assert outcome.error.code == "OUT_OF_MEMORY"
@@ -81,6 +82,15 @@ async def test_a_child_is_confined(run: Any, host: EngineHost, tmp_path: Path) -
     assert seen["threads_variable"] == "1"
     assert seen["handled"] == ["SIGPIPE", "SIGXFSZ"]  # ignored, as Python has them
     assert seen["zygote"] == host.health()[0].pid
+
+
+async def test_a_signal_that_the_server_holds_back_reaches_the_child(run: Any) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        made = await run("look_around")
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})
+    assert made.measurements["blocked"] == []
 
 
 async def test_a_child_holds_no_descriptor_but_its_own(run: Any) -> None:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
 HERE = Path(__file__).parent
+RUNNERS = HERE / "runners"
 DEATH_SECONDS = 2.0
+
+
+def ignore(stage: str, fraction: float | None) -> None:
+    pass
 
 
 @contextlib.asynccontextmanager
@@ -147,9 +152,7 @@ async def test_a_zygote_that_died_idle_is_replaced_unnoticed(
     assert isinstance(await run("make", text="x"), Made)
 
 
-async def test_a_zygote_dies_of_no_signal_that_is_meant_for_the_server(
-    host: EngineHost, run: Any
-) -> None:
+async def test_a_zygote_dies_of_no_signal_that_is_meant_for_the_server(host: EngineHost, run: Any) -> None:
     await host.warm("wild_engine")
     (zygote,) = host.health()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -191,6 +194,18 @@ async def test_cancelling_an_attempt_that_waits_for_a_stuck_zygote_is_bounded_to
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(attempt, DEATH_SECONDS)
     assert processes.gone("zygote")
+
+
+async def test_a_zygote_that_does_not_fork_is_replaced(processes: Any, make_order: Any) -> None:
+    host = EngineHost(extra_path=[RUNNERS], fork_seconds=0.3)
+    await host.warm("wild_engine")
+    (stuck,) = host.health()
+    processes.hold("zygote", stuck.pid)
+    os.kill(stuck.pid, signal.SIGSTOP)
+    made = await asyncio.wait_for(host.run(make_order("make", text="x"), ignore), DEATH_SECONDS)
+    assert isinstance(made, Made)
+    assert processes.gone("zygote")
+    await host.close()
 
 
 async def test_closing_ends_everything(watcher: Any, host: EngineHost, run: Any) -> None:
@@ -238,6 +253,17 @@ def test_nothing_outlives_a_server_that_is_killed(server: subprocess.Popen[str],
     assert processes.gone("zygote", DEATH_SECONDS)
     assert processes.gone("begun", DEATH_SECONDS)
     assert processes.gone("grandchild", DEATH_SECONDS)
+
+
+@pytest.mark.parametrize("server", ["wild_engine"], indirect=True)
+def test_a_child_dies_with_its_zygote_without_anyones_help(
+    server: subprocess.Popen[str], processes: Any
+) -> None:
+    hold_until(server, "grandchild", processes)
+    server.send_signal(signal.SIGSTOP)
+    signal.pidfd_send_signal(processes.pidfds["zygote"], signal.SIGKILL)
+    assert processes.gone("begun", DEATH_SECONDS)
+    signal.pidfd_send_signal(processes.pidfds["grandchild"], signal.SIGKILL)  # this one needs the host
 
 
 @pytest.mark.parametrize("server", ["endless_load"], indirect=True)

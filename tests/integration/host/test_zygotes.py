@@ -121,7 +121,6 @@ async def test_a_spoiled_zygote_lets_its_attempts_finish(
     os.mkfifo(tmp_path / "word")
     running = asyncio.create_task(run("wait_for_word"))
     await watcher.reached("begun")
-    (first,) = host.health()
     host._fork._current["wild_engine"].retire()
     assert isinstance(await run("make", text="x"), Made)
     assert {zygote.running for zygote in host.health()} == {0, 1}

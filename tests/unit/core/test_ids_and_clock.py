@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ def test_neighbouring_ids_lie_an_unguessable_step_apart() -> None:
     values = [
         sum(alphabet.index(digit) * 32**place for place, digit in enumerate(reversed(text))) for text in ids
     ]
-    steps = [after - before for before, after in zip(values, values[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(values)]
     assert sorted(steps)[len(steps) // 100] > 2**60  # a counter would step by 1
 
 

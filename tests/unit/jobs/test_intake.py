@@ -69,7 +69,12 @@ def refused(document: Any) -> Refusal:
 
 def test_a_good_request_is_read_with_its_defaults() -> None:
     request = read({"parameters": {"length": 3}})
-    assert (request.engine, request.work, request.priority, request.cache) == ("echo", {"length": 3.0}, 5, "use")
+    assert (request.engine, request.work, request.priority, request.cache) == (
+        "echo",
+        {"length": 3.0},
+        5,
+        "use",
+    )
 
 
 def test_every_problem_is_told_at_once() -> None:
@@ -133,7 +138,9 @@ def test_an_integral_float_is_an_integer() -> None:
     assert read({"parameters": {"length": 1}, "priority": 7.0}).priority == 7
 
 
-@pytest.mark.parametrize("url", ["https://127.0.0.1/x", "https://[::1]/", "https://2130706433/", "http://example.com/"])
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1/x", "https://[::1]/", "https://2130706433/", "http://example.com/"]
+)
 def test_an_address_that_may_not_be_called_has_its_own_problem(url: str) -> None:
     refusal = refused({"parameters": {"length": 1}, "webhook_url": url})
     assert (refusal.slug, refusal.status) == ("address-not-allowed", 422)
@@ -145,14 +152,22 @@ def test_an_unknown_engine_is_named_with_those_that_are_offered() -> None:
     assert "echo" in refusal.detail
 
 
-@given(st.dictionaries(st.sampled_from([*sorted(FIELDS), "engine", "tags", "priority", "webhook_url", "zzz"]),
-                       st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))))
+@given(
+    st.dictionaries(
+        st.sampled_from([*sorted(FIELDS), "engine", "tags", "priority", "webhook_url", "zzz"]),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(),
+            lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+        ),
+    )
+)
 def test_whatever_is_sent_is_read_or_refused(document: dict[str, Any]) -> None:
     document["parameters"] = {"length": 1}
     try:
-        assert read(document).work == {"length": 1.0}
+        work = read(document).work
     except Refusal as refusal:
-        assert refusal.errors
+        work = {"length": 1.0} if refusal.errors else {}
+    assert work == {"length": 1.0}
 
 
 def test_spelling_does_not_change_the_derived_key_and_everything_said_does() -> None:
@@ -177,7 +192,14 @@ def test_an_engine_upgrade_changes_the_derived_key_but_not_what_a_clients_key_st
 
 @pytest.mark.parametrize(
     ("header", "key"),
-    [("abc", "abc"), ('"abc"', "abc"), (r'"a\"b\\c"', 'a"b\\c'), ("  k  ", "k"), ("x" * 255, "x" * 255), (None, None)],
+    [
+        ("abc", "abc"),
+        ('"abc"', "abc"),
+        (r'"a\"b\\c"', 'a"b\\c'),
+        ("  k  ", "k"),
+        ("x" * 255, "x" * 255),
+        (None, None),
+    ],
 )
 def test_keys_are_read_bare_or_quoted(header: str | None, key: str | None) -> None:
     assert read_key(header) == key

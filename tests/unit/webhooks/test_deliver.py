@@ -19,7 +19,9 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 POLICY = RetryPolicy()
 
 
-def after(status: int | None, error: str | None = None, spent: int = 0, retry_after: str | None = None) -> Next:
+def after(
+    status: int | None, error: str | None = None, spent: int = 0, retry_after: str | None = None
+) -> Next:
     headers = {"retry-after": retry_after} if retry_after else {}
     return follow(Answer(status=status, error=error, headers=headers), spent, POLICY, NOW, random.Random(7))
 
@@ -41,18 +43,25 @@ def test_other_4xx_are_final(status: int) -> None:
     assert after(status) == Next(status=DeliveryStatus.DEAD, reason=DeadReason.REFUSED)
 
 
-@pytest.mark.parametrize("error", ["dns", "connect_refused", "connect_timeout", "tls", "timeout", "reset", "protocol_error"])
+@pytest.mark.parametrize(
+    "error", ["dns", "connect_refused", "connect_timeout", "tls", "timeout", "reset", "protocol_error"]
+)
 def test_no_answer_is_tried_again(error: str) -> None:
     assert after(None, error).status is DeliveryStatus.PENDING
 
 
-@pytest.mark.parametrize(("error", "reason"), [("blocked_address", DeadReason.BLOCKED_ADDRESS), ("invalid_url", DeadReason.INVALID_URL)])
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [("blocked_address", DeadReason.BLOCKED_ADDRESS), ("invalid_url", DeadReason.INVALID_URL)],
+)
 def test_what_trying_again_cannot_mend_is_final(error: str, reason: DeadReason) -> None:
     assert after(None, error) == Next(status=DeliveryStatus.DEAD, reason=reason)
 
 
 def test_five_retries_and_then_the_dead_letters() -> None:
-    assert [after(500, spent=spent).status for spent in range(6)] == [DeliveryStatus.PENDING] * 5 + [DeliveryStatus.DEAD]
+    assert [after(500, spent=spent).status for spent in range(6)] == [DeliveryStatus.PENDING] * 5 + [
+        DeliveryStatus.DEAD
+    ]
     assert after(500, spent=5).reason is DeadReason.EXHAUSTED
 
 
@@ -97,7 +106,13 @@ def test_the_body_is_the_contracts_and_each_attempt_mints_its_links() -> None:
         job_id="cad_1",
         type="cad_generation.completed",
         at=NOW,
-        data={"job_id": "cad_1", "status": "completed", "model": "m", "compute_time_ms": 12, "tags": {"øre": "1"}},
+        data={
+            "job_id": "cad_1",
+            "status": "completed",
+            "model": "m",
+            "compute_time_ms": 12,
+            "tags": {"øre": "1"},
+        },
         links={"step": ("cad_1", "model.step")},
     )
     links = FixedLinks()

@@ -21,7 +21,9 @@ def an_event(kind: str, url: str | None = "https://example.com/", events: tuple[
         "data": {"job_id": "cad_1", "status": "x", "model": "m", "tags": {}},
         "links": {"step": ["cad_1", "model.step"]},
     }
-    return Event(id="evt_1", account="a", job_id="cad_1", sequence=3, type=kind, at=NOW, body={}, announce=announce)
+    return Event(
+        id="evt_1", account="a", job_id="cad_1", sequence=3, type=kind, at=NOW, body={}, announce=announce
+    )
 
 
 def named(event: Event) -> list[str]:

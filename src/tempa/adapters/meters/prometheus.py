@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from tempa.core.metrics import METRICS
@@ -19,6 +26,7 @@ class PrometheusMeter:
     """Implements `core.metrics.Meter`. A name that is not in the table is a programmer's error."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, unread
         self._registry = CollectorRegistry()
         self._metrics = {name: self._make(name, row) for name, row in METRICS.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from array import array
 from typing import TYPE_CHECKING
 
 from tempa.engines.host.protocol import Message, ProtocolError, decode, encode
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _PACKET_BYTES_MAX = 64 * 1024
 _DESCRIPTORS_MAX = 2
+_INT_BYTES = array("i").itemsize
 
 
 class ControlLine:
@@ -42,7 +44,8 @@ class ControlLine:
         Raises:
             OSError: the other end is gone, or (host only) has not read for hundreds of messages.
         """
-        socket.send_fds(self._socket, [encode(message)], list(descriptors), socket.MSG_NOSIGNAL)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))] if descriptors else []
+        self._socket.sendmsg([encode(message)], rights, socket.MSG_NOSIGNAL)
 
     def receive(self) -> tuple[Message | None, list[int]]:
         """The next message (None: the other end hung up) and its descriptors, which are now ours.
@@ -51,9 +54,11 @@ class ControlLine:
             BlockingIOError: there is none yet (host only).
             ProtocolError: not a message.
         """
-        packet, descriptors, flags, _ = socket.recv_fds(
-            self._socket, _PACKET_BYTES_MAX, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+        # Not socket.recv_fds: it drops its flags (Python 3.11), so what an engine starts would inherit.
+        packet, rights, flags, _ = self._socket.recvmsg(
+            _PACKET_BYTES_MAX, socket.CMSG_SPACE(_DESCRIPTORS_MAX * _INT_BYTES), socket.MSG_CMSG_CLOEXEC
         )
+        descriptors = _descriptors(rights)
         try:
             return _decode(packet, flags), descriptors
         except ProtocolError:
@@ -67,6 +72,14 @@ class ControlLine:
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
+
+
+def _descriptors(rights: list[tuple[int, int, bytes]]) -> list[int]:
+    numbers = array("i")
+    for level, kind, data in rights:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(data[: len(data) - len(data) % _INT_BYTES])  # a cut one is not ours
+    return numbers.tolist()
 
 
 def _decode(packet: bytes, flags: int) -> Message | None:

@@ -22,7 +22,7 @@ class EngineHost:
     """Runs attempts in child processes, each engine by its life cycle.
 
     `python` is the interpreter that has the engines' packages, and `tempa`; `extra_path` is put
-    before its import path. The constructor starts nothing.
+    before its import path; the times are told at `Launch`. The constructor starts nothing.
     """
 
     def __init__(
@@ -31,9 +31,11 @@ class EngineHost:
         *,
         extra_path: Sequence[Path] = (),
         load_seconds: float = 120.0,
+        fork_seconds: float = 10.0,
         reap_seconds: float = 2.0,
     ) -> None:
-        self._fork = ForkCycle(Launch(python, tuple(extra_path), load_seconds, reap_seconds))
+        launch = Launch(python, tuple(extra_path), load_seconds, fork_seconds, reap_seconds)
+        self._fork = ForkCycle(launch)
         self._cycles: Mapping[str, Host] = {"fork": self._fork}
 
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:

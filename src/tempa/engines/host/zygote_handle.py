@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# Forks are made one after the other, some 10 ms each with a loaded kernel: hundreds fit.
-_FORK_SECONDS = 10.0
 # Each starts its threads when it is imported, and a process with threads cannot be forked safely.
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -54,12 +52,14 @@ class Launch:
     """How zygotes are started, and how long the host waits for them.
 
     `load_seconds` until the kernel is loaded (the first import of a cold OCCT took 2.1 s);
-    `reap_seconds` until an answer, above all from a kill to the child's end.
+    `fork_seconds` until there is a child (forks are made one after the other, some 5 ms each with a
+    loaded OCCT); `reap_seconds` from a kill to the child's end.
     """
 
     python: str = sys.executable
     extra_path: Sequence[Path] = ()
     load_seconds: float = 120.0
+    fork_seconds: float = 10.0
     reap_seconds: float = 2.0
 
 
@@ -122,7 +122,7 @@ class ZygoteHandle:
         self._attempts[attempt.number] = attempt
         self._send(Fork(attempt.number), attempt.descriptors())
         attempt.asked()
-        self._loop.call_later(_FORK_SECONDS, self._expect_begun, attempt.number)
+        self._loop.call_later(self._launch.fork_seconds, self._expect_begun, attempt.number)
 
     def kill(self, number: int) -> None:
         """Have an attempt's group killed. If that is not done in time the zygote itself dies for it."""

@@ -80,7 +80,7 @@ def _segfault(work: Mapping[str, Any], folder: Path, progress: Progress) -> None
 
 def _eat_memory(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
     """Grow in steps without end; when the step past the limit begins is on record."""
-    limit, page = work["memory_bytes"], resource.getpagesize()
+    limit, page = work["limit_bytes"], resource.getpagesize()
     eaten, step = [], b"x" * (4 * _MIB)
     with (folder / "crossed_at").open("w", encoding="ascii") as record:
         while True:
@@ -196,15 +196,14 @@ def _look_around(work: Mapping[str, Any], folder: Path, progress: Progress) -> R
         for name in ("RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_FSIZE", "RLIMIT_CORE")
     }
     handled = [
-        number.name
-        for number in signal.Signals
-        if signal.getsignal(number) not in (signal.SIG_DFL, None)
+        number.name for number in signal.Signals if signal.getsignal(number) not in (signal.SIG_DFL, None)
     ]
     return Report(
         (),
         {
             "limits": limits,
             "handled": handled,
+            "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
             "descriptors": _descriptors(),
             "group": os.getpgrp() == os.getpid(),
             "folder": str(Path.cwd()),

@@ -11,19 +11,22 @@ import os
 import select
 import threading
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING
 
 import pycurl
+
+from tempa.adapters.senders.curl.transfer import Transfer
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
-    from tempa.adapters.senders.curl.exchange import Exchange
+    from tempa.adapters.senders.curl.exchange import Exchange, Rules
     from tempa.webhooks.ports import Answer
 
 _CONNECTIONS_KEPT_MAX = 512
+_HANDLES_KEPT_MAX = 128
 _INTEREST = {
     pycurl.POLL_NONE: 0,
     pycurl.POLL_IN: select.EPOLLIN,
@@ -38,17 +41,15 @@ _READINESS = (
 
 
 class CurlThread:
-    """Runs exchanges. `submit`, `withdraw`, `close` and `join` may be called from any thread.
+    """Runs exchanges. `submit`, `withdraw`, `close` and `join` may be called from any thread."""
 
-    Once the status of an answer is known its body may take `body_seconds` more.
-    """
-
-    def __init__(self, body_seconds: float) -> None:
-        self._body_seconds = body_seconds
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
         self._lock = threading.Lock()  # guards the next four, which other threads touch
-        self._errands: list[tuple[Callable[[Exchange], None], Exchange]] = []
+        self._errands: deque[tuple[Callable[[Exchange], None], Exchange]] = deque()
         self._woken = self._closing = self._ended = False
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
+        self._idle: list[Transfer] = []
         self._bodies: OrderedDict[Exchange, float] = OrderedDict()  # deadlines; all wait equally long
         self._timer: float | None = None
         self._answers: list[tuple[asyncio.Future[Answer], Answer]] = []
@@ -123,17 +124,20 @@ class CurlThread:
 
     def _run_errands(self) -> None:
         with self._lock:
-            errands, self._errands, self._woken = self._errands, [], False
-        for errand, exchange in errands:
+            self._woken = False
+        while self._errands:
+            errand, exchange = self._errands.popleft()
             errand(exchange)
 
     def _begin(self, exchange: Exchange) -> None:
-        curl = exchange.open(self._head_arrived)
-        self._exchanges[curl] = exchange
-        self._multi.add_handle(curl)
+        transfer = self._idle.pop() if self._idle else Transfer(self._rules, self._head_arrived)
+        exchange.transfer = transfer
+        self._exchanges[transfer.curl] = exchange
+        transfer.load(exchange)
+        self._multi.add_handle(transfer.curl)
 
     def _head_arrived(self, exchange: Exchange) -> None:
-        self._bodies[exchange] = time.monotonic() + self._body_seconds
+        self._bodies[exchange] = time.monotonic() + self._rules.body_seconds
 
     def _end_bodies(self) -> None:
         now = time.monotonic()
@@ -150,20 +154,28 @@ class CurlThread:
                 self._finish(self._exchanges[curl], code)
 
     def _finish(self, exchange: Exchange, code: int) -> None:
-        again = exchange.died_unheard(code)
+        transfer = exchange.transfer
+        assert transfer is not None, "only what is under way can end"
+        again = transfer.died_unheard(code)
         if not again:
-            self._answers.append((exchange.future, exchange.answer(code)))
+            self._answers.append((exchange.future, transfer.answer(code)))
         self._drop(exchange)
         if again:
+            exchange.fresh = True
             self._begin(exchange)
 
     def _drop(self, exchange: Exchange) -> None:
-        curl = exchange.curl
-        if self._exchanges.pop(curl, None) is None:  # it has its answer already
+        transfer, exchange.transfer = exchange.transfer, None
+        if transfer is None:  # it has its answer already
             return
         self._bodies.pop(exchange, None)
-        self._multi.remove_handle(curl)
-        exchange.release()
+        del self._exchanges[transfer.curl]
+        self._multi.remove_handle(transfer.curl)
+        transfer.unload()
+        if len(self._idle) < _HANDLES_KEPT_MAX:
+            self._idle.append(transfer)
+        else:
+            transfer.close()
 
     def _publish(self) -> None:
         """One call into an event loop for all that ended in this turn."""
@@ -191,15 +203,18 @@ class CurlThread:
     def _shut(self) -> None:
         with self._lock:
             self._ended = True
-            errands = self._errands
             os.close(self._wake)
         self._publish()
-        unanswered = {*self._exchanges.values(), *(exchange for _, exchange in errands)}
+        unanswered = {*self._exchanges.values(), *(exchange for _, exchange in self._errands)}
         for exchange in unanswered:
             with contextlib.suppress(RuntimeError):
                 exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future)
-        for exchange in list(self._exchanges.values()):
-            self._drop(exchange)
+        for curl in self._exchanges:
+            with contextlib.suppress(pycurl.error):  # one that failed before it was added
+                self._multi.remove_handle(curl)
+            curl.close()
+        for transfer in self._idle:
+            transfer.close()
         self._multi.close()
         self._epoll.close()
 

@@ -104,7 +104,7 @@ def system_addresses(host: str) -> list[str]:
 
 
 async def _in_thread(resolve: Callable[[str], list[str]], host: str) -> list[str]:
-    """Not asyncio.to_thread: a lookup that hangs would use up its pool, and hold up the exit of the process."""
+    """Not asyncio.to_thread: a lookup that hangs would hold a place in its pool, and the process's exit."""
     future: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
 
     def work() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 import ssl
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from tempa.webhooks.ports import Answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tempa.adapters.senders.curl.names import Place
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Outbound
 
@@ -54,9 +56,10 @@ class CurlSender:
         resolve: Callable[[str], list[str]] = system_addresses,
     ) -> None:
         trusted = ca_file or ssl.get_default_verify_paths().cafile
-        self._rules = Rules(tuple(allow_networks), connect_timeout_seconds, user_agent, trusted)
-        self._names = Names(self._rules.allow_networks, resolve)
-        self._thread = CurlThread(body_seconds)
+        rules = Rules(tuple(allow_networks), connect_timeout_seconds, user_agent, body_seconds, trusted)
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._names = Names(rules.allow_networks, resolve)
+        self._thread = CurlThread(rules)
 
     async def send(self, request: Outbound) -> Answer:
         """Send, and say what came of it.
@@ -71,15 +74,13 @@ class CurlSender:
         if target is None:
             return Answer(None, "invalid_url")
         host, port = target
-        patience = min(self._rules.connect_timeout_seconds, request.timeout_seconds)
+        patience = min(self._connect_timeout_seconds, request.timeout_seconds)
         place = self._names.known(host) or await self._names.look_up(host, patience)
         if place is None or place.blocked:
             timings = {"total": time.monotonic() - started}
             return Answer(None, "blocked_address" if place else "dns", timings=timings)
-        exchange = Exchange(request, self._rules, asyncio.get_running_loop().create_future(), started)
-        if place.addresses is not None:
-            exchange.pin(host, port, place.addresses)
-        return await self._run(exchange)
+        future = asyncio.get_running_loop().create_future()
+        return await self._run(Exchange(request, future, started, _pin(host, port, place)))
 
     async def close(self) -> None:
         """Give up what is under way and end the thread. Idempotent."""
@@ -96,6 +97,7 @@ class CurlSender:
             raise
 
 
+@lru_cache(maxsize=1024)
 def _target(url: str) -> tuple[str, int] | None:
     """Host and port of a URL that we and libcurl read the same way; None for any other."""
     if _URL.fullmatch(url) is None:
@@ -106,3 +108,11 @@ def _target(url: str) -> tuple[str, int] | None:
     except ValueError:  # an unclosed bracket, a port beyond 65535
         return None
     return (host, port or (443 if parts.scheme == "https" else 80)) if host else None
+
+
+def _pin(host: str, port: int, place: Place) -> str | None:
+    """The judged addresses of a name, in libcurl's spelling: it forgets them again after a minute (`+`)."""
+    if place.addresses is None:
+        return None
+    listed = ",".join(f"[{one}]" if ":" in one else one for one in place.addresses)
+    return f"+{host}:{port}:{listed}"

@@ -1,4 +1,4 @@
-"""The .sql files of a database kind, in order. One description of the tables, for every way they come to be."""
+"""The .sql files of each database, in order: the one description of its tables."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def delivery_from(row: Mapping[str, Any]) -> Delivery:
         account=row["account"],
         job_id=row["job_id"],
         type=row["type"],
+        endpoint_id=row["endpoint_id"],
         url=row["url"],
         status=status,
         attempts=row["attempts"],
@@ -75,6 +76,7 @@ def dead_group_from(row: Mapping[str, Any]) -> DeadGroup:
     """A row of `dead_groups`."""
     return DeadGroup(
         id=row["id"],
+        endpoint_id=row["endpoint_id"],
         url=row["url"],
         reason=DeadReason(row["reason"]),
         count=row["letters"],

@@ -144,14 +144,6 @@ select * from job where lease_until <= :now order by lease_until, number limit :
 -- name: overdue(now, limit)
 select * from job where status = 'queued' and deadline_at <= :now order by deadline_at, number limit :limit;
 
--- name: next_run_at(lanes, now)$
--- When the next job of these lanes is due. One that can no longer be claimed is not waited for.
-select min(run_at)
-from job
-where status = 'queued'
-    and lane in (select value from json_each(:lanes))
-    and (deadline_at is null or deadline_at > :now);
-
 -- name: job_by_id(job_id)^
 select * from job where id = :job_id;
 
@@ -218,6 +210,9 @@ limit :limit;
 -- name: count_jobs()
 -- Answered from job_counts alone.
 select status, lane, count(*) as jobs from job group by status, lane;
+
+-- name: oldest_queued(lane)$
+select min(created_at) from job where status = 'queued' and lane = :lane;
 
 -- name: insert_file(id, account, key, sha256, size_bytes, created_at, expires_at)!
 insert into file (id, account, key, sha256, size_bytes, created_at, expires_at)

@@ -9,7 +9,7 @@ from typing import Any
 
 def encode(value: Any) -> str:
     """JSON text of plain values, mappings and sequences. Refuses NaN and infinities: no reader takes them."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_as_dict)
+    return _ENCODER.encode(value)
 
 
 def decode(text: str | None) -> Any:
@@ -21,3 +21,7 @@ def _as_dict(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+
+# One for all: json.dumps makes a new one whenever it is not asked for the plain form.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_as_dict)

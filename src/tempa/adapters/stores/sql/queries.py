@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiosql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _FOLDER = Path(__file__).parent
 
 
-def load_queries(driver: str) -> Any:
-    """All named queries, for one of aiosql's drivers ("sqlite3", "asyncpg").
+def load_queries(driver: str | Callable[[], Any]) -> Any:
+    """All named queries, for one of aiosql's drivers ("asyncpg") or an adapter of that kind.
 
     A name that occurs twice, an undeclared parameter or an unused one raises at once.
     """

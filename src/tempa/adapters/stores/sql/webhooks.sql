@@ -139,50 +139,9 @@ update delivery
 set status = 'pending', lease_until = null
 where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by);
 
--- name: next_delivery_at(in_flight_max)$
--- When the next delivery could be claimed. What waits for another one of its job, or at an
--- endpoint that is full, becomes possible by a settlement, which rings: counting it here would
--- have the deliverer spin.
-with recursive waiting (endpoint_number) as (
-    select min(endpoint_number) from delivery where status = 'pending'
-    union all
-    select (
-        select min(further.endpoint_number)
-        from delivery as further
-        where further.status = 'pending' and further.endpoint_number > waiting.endpoint_number
-    )
-    from waiting
-    where waiting.endpoint_number is not null
-),
-head (held_until, next_at) as (
-    select endpoint.held_until, (
-        select due.next_at
-        from delivery as due
-        where due.endpoint_number = endpoint.number
-            and due.status = 'pending'
-            and not exists (
-                select 1
-                from delivery as earlier
-                where earlier.endpoint_number = due.endpoint_number
-                    and earlier.job_id = due.job_id
-                    and earlier.event_number < due.event_number
-                    and earlier.finished_at is null
-            )
-        order by due.next_at
-        limit 1
-    )
-    from waiting
-    join endpoint on endpoint.number = waiting.endpoint_number
-    where (
-        select count(*)
-        from delivery as leased
-        where leased.status = 'leased' and leased.endpoint_number = endpoint.number
-    ) < :in_flight_max
-)
-select min(case when held_until > next_at then held_until else next_at end) from head where next_at is not null;
-
--- name: list_deliveries(account, status, job_id, before, limit)
-select delivery.*, endpoint.url, event.id as event_id
+-- name: list_deliveries(account, status, job_id, endpoint_id, before, limit)
+-- Ids of deliveries all have one prefix: their order is that of time.
+select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
 join event on event.number = delivery.event_number
@@ -190,11 +149,12 @@ where delivery.account = :account
     and (cast(:before as text) is null or delivery.id < :before)
     and (cast(:status as text) is null or delivery.status = :status)
     and (cast(:job_id as text) is null or delivery.job_id = :job_id)
+    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
 order by delivery.id desc
 limit :limit;
 
 -- name: delivery_of_account(account, delivery_id)^
-select delivery.*, endpoint.url, event.id as event_id
+select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
 join event on event.number = delivery.event_number
@@ -207,6 +167,7 @@ select * from delivery_attempt where delivery_number = :delivery_number order by
 -- Dead letters by endpoint and reason, with the answer that the latest of them ended with.
 select
     endpoint.id || '.' || dead.reason as id,
+    endpoint.id as endpoint_id,
     endpoint.url,
     dead.reason,
     count(*) as letters,
@@ -240,8 +201,8 @@ where dead.status = 'dead' and dead.account = :account
 group by endpoint.id, endpoint.url, dead.endpoint_number, dead.reason
 order by newest desc, endpoint.url, dead.reason;
 
--- name: dead_letters(account, ids, group, url, since, limit)
-select delivery.*, endpoint.url, event.id as event_id
+-- name: dead_letters(account, ids, group, endpoint_id, since, before, limit)
+select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
 join event on event.number = delivery.event_number
@@ -249,12 +210,13 @@ where delivery.status = 'dead'
     and delivery.account = :account
     and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
     and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
-    and (cast(:url as text) is null or endpoint.url = :url)
+    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
     and (cast(:since as bigint) is null or delivery.finished_at >= :since)
+    and (cast(:before as text) is null or delivery.id < :before)
 order by delivery.id desc
 limit :limit;
 
--- name: dead_numbers(account, ids, group, url, since)
+-- name: dead_numbers(account, ids, group, endpoint_id, since)
 -- What a re-drive or a discard means, oldest event first.
 select delivery.number
 from delivery
@@ -263,7 +225,7 @@ where delivery.status = 'dead'
     and delivery.account = :account
     and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
     and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
-    and (cast(:url as text) is null or endpoint.url = :url)
+    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
     and (cast(:since as bigint) is null or delivery.finished_at >= :since)
 order by delivery.event_number, delivery.number;
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiosql.adapters.sqlite3 import SQLite3Adapter
 
 from tempa.adapters.stores.sql import load_queries
 from tempa.core.clock import to_ms
@@ -17,7 +20,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SQL: Any = load_queries("sqlite3")
+
+class _RowAdapter(SQLite3Adapter):
+    """aiosql's own takes the one value of a row only from tuples, lists and dicts, not from sqlite3.Row."""
+
+    def select_value(  # the signature is aiosql's
+        self,
+        conn: sqlite3.Connection,
+        query_name: str,
+        sql: str,
+        parameters: Any,  # noqa: ARG002
+    ) -> Any:
+        with closing(conn.execute(sql, parameters)) as cursor:
+            row = cursor.fetchone()
+        return None if row is None else row[0]
+
+
+SQL: Any = load_queries(_RowAdapter)
 
 
 class Access:

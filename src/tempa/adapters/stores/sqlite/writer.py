@@ -50,7 +50,7 @@ _Answers = list[tuple[_Order, _Result]]
 class WriterCounts:
     """What the writer has done since it started."""
 
-    transactions: int = 0
+    commands: int = 0
     commits: int = 0
     failures: int = 0  # commits that failed: nothing of them was acknowledged
 
@@ -134,7 +134,7 @@ class Writer:
         answers = [(order, _run_apart(connection, order)) for order in batch]
         connection.execute("COMMIT")
         self.counts.commits += 1
-        self.counts.transactions += len(batch)
+        self.counts.commands += len(batch)
         return answers
 
     def _roll_back(self) -> None:
@@ -175,7 +175,7 @@ def _run_apart(connection: sqlite3.Connection, order: _Order) -> _Result:
     connection.execute("SAVEPOINT apart")
     try:
         result: _Result = order.run(connection)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is its caller's
+    except Exception as error:
         if is_fault(error) or not connection.in_transaction:
             raise  # the disk failed, or SQLite has undone the whole transaction: nobody gets through
         connection.execute("ROLLBACK TO apart")

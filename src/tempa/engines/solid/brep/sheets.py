@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeAlias
 
-from OCP.BRep import BRep_Builder
+from OCP.BRep import BRep_Builder, BRep_Tool
+from OCP.Geom import Geom_Line
 from OCP.Geom2d import Geom2d_Line
-from OCP.gp import gp_Dir2d, gp_Pnt2d
+from OCP.gp import gp_Dir2d, gp_Pnt, gp_Pnt2d
 from OCP.Precision import Precision
 from OCP.TopAbs import TopAbs_Orientation
+from OCP.TopExp import TopExp
 from OCP.TopLoc import TopLoc_Location
 from OCP.TopoDS import TopoDS_Edge, TopoDS_Face, TopoDS_Shell, TopoDS_Solid, TopoDS_Vertex, TopoDS_Wire
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from OCP.Geom import Geom_Curve, Geom_Surface
     from OCP.Geom2d import Geom2d_Curve
-    from OCP.gp import gp_Pnt
+    from OCP.gp import gp_Ax2
 
 TOLERANCE = Precision.Confusion_s()
 TURN = 2.0 * math.pi
@@ -33,10 +35,10 @@ BUILDER = BRep_Builder()
 Loop: TypeAlias = "tuple[TopoDS_Edge, ...]"
 
 
-def vertex(point: gp_Pnt) -> TopoDS_Vertex:
+def vertex(point: gp_Pnt, tolerance: float = TOLERANCE) -> TopoDS_Vertex:
     """A vertex."""
     made = TopoDS_Vertex()
-    BUILDER.MakeVertex(made, point, TOLERANCE)
+    BUILDER.MakeVertex(made, point, tolerance)
     return made
 
 
@@ -61,14 +63,23 @@ def lay_level(on: Geom_Surface, v: float, loop: Loop) -> None:
         lay(on, Geom2d_Line(gp_Pnt2d(0.0, v), gp_Dir2d(1.0, 0.0)), made)
 
 
-def lay_seam(on: Geom_Surface, made: TopoDS_Edge, v: float) -> None:
-    """Lay the edge along which a surface closes: at u = 2 pi going forward, at 0 going back.
+def lay_seam(on: Geom_Surface, made: TopoDS_Edge) -> None:
+    """Lay the edge along which a surface closes, with v as its parameter.
 
-    The edge's parameter is v counted from `v`.
+    Going forward it runs at u = 2 pi, going back at u = 0.
     """
-    up = gp_Dir2d(0.0, 1.0)
-    there, back = Geom2d_Line(gp_Pnt2d(TURN, v), up), Geom2d_Line(gp_Pnt2d(0.0, v), up)
+    there, back = (Geom2d_Line(gp_Pnt2d(u, 0.0), gp_Dir2d(0.0, 1.0)) for u in (TURN, 0.0))
     BUILDER.UpdateEdge(made, there, back, on, UNMOVED, TOLERANCE)
+
+
+def start(loop: Loop) -> TopoDS_Vertex:
+    """The vertex at which a loop begins."""
+    return TopExp.FirstVertex_s(loop[0], True)
+
+
+def height(at: TopoDS_Vertex) -> float:
+    """The z of a vertex, in mm."""
+    return float(BRep_Tool.Pnt_s(at).Z())
 
 
 def reverse(loop: Loop) -> Loop:
@@ -112,3 +123,11 @@ def solid(faces: Iterable[TopoDS_Face]) -> TopoDS_Solid:
     BUILDER.MakeSolid(made)
     BUILDER.Add(made, shell)
     return made
+
+
+def ruling(frame: gp_Ax2, radius: float, lower: TopoDS_Vertex, upper: TopoDS_Vertex) -> TopoDS_Edge:
+    """The straight edge on a cylinder about `frame` at u = 0; its parameter is the height above the frame."""
+    x = frame.XDirection()
+    foot = gp_Pnt(*(frame.Location().Coord(i) + radius * x.Coord(i) for i in (1, 2, 3)))
+    first, last = (height(end) - foot.Z() for end in (lower, upper))
+    return edge(Geom_Line(foot, frame.Direction()), first, last, lower, upper)

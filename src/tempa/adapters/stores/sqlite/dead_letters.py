@@ -1,0 +1,141 @@
+"""Deliveries from the people's side: listed, looked into, driven again, let go, pruned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
+from tempa.adapters.stores.sqlite.access import SQL, Access
+from tempa.adapters.stores.sqlite.writer import Done
+from tempa.core.clock import to_ms
+from tempa.core.work import DELIVERIES
+from tempa.webhooks.model import DeadFilter
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from tempa.webhooks.model import Attempt, DeadGroup, Delivery, DeliveryStatus
+
+
+class DeadLettersPart(Access):
+    """`WebhookStore`: what people see of deliveries, and what they do about the dead ones."""
+
+    async def deliveries(
+        self,
+        account: str,
+        *,
+        status: DeliveryStatus | None,
+        job_id: str | None,
+        endpoint_id: str | None,
+        limit: int,
+        before: str | None,
+    ) -> list[Delivery]:
+        """Newest first, from the one made before `before`."""
+        conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id, "before": before}
+        return await self._read(
+            lambda connection: [
+                delivery_from(row)
+                for row in SQL.list_deliveries(connection, account=account, limit=limit, **conditions)
+            ]
+        )
+
+    async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None:
+        """One delivery with all its attempts."""
+
+        def query(connection: sqlite3.Connection) -> tuple[Delivery, list[Attempt]] | None:
+            row = SQL.delivery_of_account(connection, account=account, delivery_id=delivery_id)
+            if row is None:
+                return None
+            attempts = SQL.delivery_attempts(connection, delivery_number=row["number"])
+            return delivery_from(row), [attempt_from(attempt) for attempt in attempts]
+
+        return await self._read(query)
+
+    async def dead_groups(self, account: str) -> list[DeadGroup]:
+        """Dead letters by URL and reason."""
+        return await self._read(
+            lambda connection: [dead_group_from(row) for row in SQL.dead_groups(connection, account=account)]
+        )
+
+    async def count_dead(self, account: str, which: DeadFilter) -> int:
+        """How many dead letters are meant."""
+        return await self._read(lambda connection: len(_numbers(connection, account, which)))
+
+    async def dead_letters(
+        self, account: str, which: DeadFilter, limit: int, before: str | None
+    ) -> list[Delivery]:
+        """The dead letters that are meant, newest first, from the one made before `before`."""
+        if _means_none(which):
+            return []
+        conditions = {**_conditions(account, which), "before": before}
+        return await self._read(
+            lambda connection: [
+                delivery_from(row) for row in SQL.dead_letters(connection, limit=limit, **conditions)
+            ]
+        )
+
+    async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int:
+        """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
+
+        def transaction(connection: sqlite3.Connection) -> Done[int]:
+            numbers, now = _numbers(connection, account, which), self._now()
+            rows = [
+                {"number": number, "next_at": now + round(place * spacing_seconds * 1000)}
+                for place, number in enumerate(numbers)
+            ]
+            SQL.redrive(connection, rows)
+            return Done(len(rows), (DELIVERIES,) if rows else ())
+
+        return await self._write(transaction)
+
+    async def discard(self, account: str, which: DeadFilter, reason: str) -> int:
+        """Let them go, for a reason."""
+
+        def transaction(connection: sqlite3.Connection) -> Done[int]:
+            numbers, now = _numbers(connection, account, which), self._now()
+            SQL.discard(connection, [{"number": number, "now": now, "reason": reason} for number in numbers])
+            return Done(len(numbers))
+
+        return await self._write(transaction)
+
+    async def delivery_counts(self) -> Mapping[str, int]:
+        """Deliveries by status."""
+        return await self._read(
+            lambda connection: {row["status"]: row["deliveries"] for row in SQL.count_deliveries(connection)}
+        )
+
+    async def prune_deliveries(self, before: datetime, limit: int) -> int:
+        """Delete up to `limit` that finished before then, the earliest first, and URLs left without any."""
+        return await self._write(lambda connection: _prune(connection, to_ms(before), limit, self._now()))
+
+
+def _means_none(which: DeadFilter) -> bool:
+    """An empty filter is a slip, not a wish to touch everything."""
+    return which == DeadFilter()
+
+
+def _conditions(account: str, which: DeadFilter) -> dict[str, Any]:
+    return {
+        "account": account,
+        "ids": encode(which.delivery_ids) if which.delivery_ids else None,
+        "group": which.group,
+        "endpoint_id": which.endpoint_id,
+        "since": None if which.since is None else to_ms(which.since),
+    }
+
+
+def _numbers(connection: sqlite3.Connection, account: str, which: DeadFilter) -> list[int]:
+    if _means_none(which):
+        return []
+    return [row["number"] for row in SQL.dead_numbers(connection, **_conditions(account, which))]
+
+
+def _prune(connection: sqlite3.Connection, before: int, limit: int, now: int) -> Done[int]:
+    endpoints = [
+        row["endpoint_number"] for row in SQL.prune_deliveries(connection, before=before, limit=limit)
+    ]
+    for number in set(endpoints):
+        SQL.prune_endpoint(connection, endpoint_number=number, now=now)
+    return Done(len(endpoints))

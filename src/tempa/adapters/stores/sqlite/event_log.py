@@ -1,0 +1,66 @@
+"""Appending to a job's log, inside the transaction that the events tell of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tempa.adapters.stores.sql import encode
+from tempa.adapters.stores.sqlite.access import SQL
+from tempa.core.ids import new_id
+from tempa.core.work import EVENTS, job_topic
+from tempa.jobs import events
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+    from tempa.jobs.model import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event before it has its number."""
+
+    type: str
+    parts: events.Parts
+
+
+def stage_entries(stages: Iterable[Stage]) -> list[Entry]:
+    """A `job.stage` for each stage reached, in order."""
+    return [Entry("job.stage", events.stage(stage)) for stage in stages]
+
+
+def append(
+    connection: sqlite3.Connection,
+    entries: Sequence[Entry],
+    *,
+    account: str,
+    job_id: str,
+    last: int,
+    now: int,
+    event_id: str | None = None,
+) -> None:
+    """Write `entries`, the last of them with sequence `last`: the job's row has counted them already."""
+    first = last - len(entries) + 1
+    rows = []
+    for sequence, entry in enumerate(entries, start=first):
+        body, announce = entry.parts
+        rows.append(
+            {
+                "id": event_id or new_id("evt"),
+                "account": account,
+                "job_id": job_id,
+                "sequence": sequence,
+                "type": entry.type,
+                "at": now,
+                "body": encode(body),
+                "announce": None if announce is None else encode(announce),
+            }
+        )
+    SQL.insert_event(connection, rows)
+
+
+def log_topics(job_id: str) -> tuple[str, str]:
+    """What is rung when a job's log has grown."""
+    return job_topic(job_id), EVENTS

@@ -1,0 +1,1 @@
+"""Doorbells: within one process, and between several."""

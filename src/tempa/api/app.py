@@ -1,0 +1,98 @@
+"""The app: all routes, every answer in one form."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from tempa.api import (
+    artifacts,
+    catalogue,
+    events,
+    files,
+    generate,
+    jobs,
+    keys,
+    openapi,
+    operations,
+    problems,
+    stream,
+    webhooks,
+)
+from tempa.api.auth import KeyRing
+from tempa.api.head import HeadAsGet
+from tempa.api.parts import ApiParts
+from tempa.api.trace import TraceContext
+
+_ROUTERS = (
+    generate.router,
+    jobs.router,
+    stream.router,
+    events.router,
+    files.router,
+    artifacts.router,
+    webhooks.router,
+    keys.router,
+    catalogue.router,
+    operations.router,
+)
+_ALLOW_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-None-Match",
+    "If-Range",
+    "Last-Event-ID",
+    "Range",
+    "traceparent",
+)
+_EXPOSE_HEADERS = (
+    "Content-Disposition",
+    "Content-Range",
+    "ETag",
+    "Idempotency-Replayed",
+    "Location",
+    "Retry-After",
+)
+
+
+def create_app(parts: ApiParts) -> FastAPI:
+    """The ASGI app that serves `parts`."""
+    app = FastAPI(
+        title="Tempa",
+        summary="A durable job server for geometry that takes minutes",
+        version=parts.version,
+        servers=[{"url": parts.public_url}],
+        redirect_slashes=False,  # a POST that is redirected loses its body in many clients
+        docs_url=None,  # both pages load their scripts from a CDN
+        redoc_url=None,
+        # Its spans would record whole queries, tokens and signatures of links included.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
+    )
+    app.state.parts = parts
+    app.state.key_ring = KeyRing(parts.keys, parts.clock)
+    app.state.seats = stream.Seats(parts.limits.streams_max)
+    for router in _ROUTERS:
+        app.include_router(router)
+    app.openapi = partial(openapi.document, app)  # type: ignore[method-assign]
+    problems.install(app)
+    _add_middleware(app, parts)
+    return app
+
+
+def _add_middleware(app: FastAPI, parts: ApiParts) -> None:
+    """From the inside out: a later one stands around those before it."""
+    app.add_middleware(HeadAsGet)
+    app.add_middleware(problems.Shield)
+    app.add_middleware(TraceContext)
+    if parts.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(parts.cors_origins),
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
+            allow_headers=_ALLOW_HEADERS,
+            expose_headers=_EXPOSE_HEADERS,
+            max_age=600,
+        )
