@@ -38,8 +38,11 @@ METRICS: Mapping[str, Metric] = {
     ),
     "tempa_webhook_attempt_seconds": Metric("histogram", "From the start of an attempt to its answer."),
     "tempa_webhook_deliveries": Metric("gauge", "Deliveries in the store, by status.", ("status",)),
-    "tempa_store_commits_total": Metric("counter", "Commits of the store."),
-    "tempa_store_commands_total": Metric("counter", "Commands in those commits."),
+    "tempa_store_commits_total": Metric("counter", "Commits of the store: flushes to disk."),
+    "tempa_store_commands_total": Metric("counter", "Commands in those commits; several share one."),
+    "tempa_store_failed_commits_total": Metric(
+        "counter", "Commits that failed; nothing of them was acknowledged."
+    ),
 }
 
 

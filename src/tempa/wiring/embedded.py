@@ -6,15 +6,12 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
-
-import uvicorn
 
 from tempa import __version__
 from tempa.adapters.artifacts.local import LocalArtifacts
@@ -23,21 +20,18 @@ from tempa.adapters.senders.curl import CurlSender
 from tempa.adapters.stores.sqlite.lock import DirectoryLock
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
-from tempa.api.app import create_app
-from tempa.api.parts import ApiParts
 from tempa.core.accounts import DEFAULT_ACCOUNT, SCOPES, ApiKey, digest, hint
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
-from tempa.jobs.intake import Addresses, Intake
 from tempa.wiring.credentials import Credentials, load_credentials, write_private
 from tempa.wiring.parts import Parts
 from tempa.wiring.plugins import load_engines
-from tempa.wiring.roles import all_roles, run_roles
+from tempa.wiring.serving import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable
 
     from tempa.wiring.settings import Settings
 
@@ -85,7 +79,12 @@ async def serve(
                 data_dir=str(data_dir),
                 version=__version__,
             )
-            await _run(parts, listener, lambda: _announce(ready, data_dir, ready_file, on_ready))
+            await opened.store.void_leases()
+            await opened.store.void_delivery_leases()
+            try:
+                await run(parts, listener, lambda: _announce(ready, data_dir, ready_file, on_ready))
+            finally:
+                (data_dir / READY_FILE).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,7 @@ async def _open_parts(
             webhook_secrets={DEFAULT_ACCOUNT: (opened.credentials.webhook_secret,)},
             allow_networks=networks,
             public_url=public_url,
+            store_writes=lambda: opened.store.writes,
         )
     finally:
         await sender.close()
@@ -166,84 +166,6 @@ async def _ensure_first_key(store: SqliteStore, credentials: Credentials) -> Non
         await store.add_key(first)
 
 
-async def _run(parts: Parts, listener: socket.socket, announce: Callable[[], None]) -> None:
-    """Void what the dead instance held, then run the API and every role until a signal."""
-    await parts.jobs.void_leases()
-    await parts.webhooks.void_delivery_leases()
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    server = _Server(_uvicorn_config(parts, stop), announce)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(run_roles(all_roles(parts), stop))
-        group.create_task(server.serve(sockets=[listener]))
-        await stop.wait()
-        server.should_exit = True
-
-
-def _uvicorn_config(parts: Parts, stop: asyncio.Event) -> uvicorn.Config:
-    return uvicorn.Config(
-        create_app(_api_parts(parts, stop)),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=max(1, round(parts.settings.server.drain_seconds)),
-    )
-
-
-def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
-    settings = parts.settings
-    intake = Intake(
-        store=parts.jobs,
-        clock=parts.clock,
-        engines=parts.engines,
-        limits=settings.limits,
-        addresses=Addresses(
-            allow_networks=tuple(ip_network(network) for network in parts.allow_networks),
-            allow_http=settings.webhooks.allow_http,
-        ),
-        meter=parts.meter,
-        retention_days=settings.jobs.retention_days,
-    )
-    return ApiParts(
-        version=__version__,
-        intake=intake,
-        jobs=parts.jobs,
-        webhooks=parts.webhooks,
-        keys=parts.keys,
-        artifacts=parts.artifacts,
-        links=parts.links,
-        link_keys=parts.link_keys,
-        wake=parts.wake,
-        clock=parts.clock,
-        limits=settings.limits,
-        engines=parts.engines,
-        cors_origins=settings.server.cors_origins,
-        render_metrics=lambda: _render_metrics(parts),
-        ready=lambda: _readiness(parts),
-        file_retention_days=settings.jobs.file_retention_days,
-        public_url=parts.public_url,
-        stopping=stop,
-    )
-
-
-class _Server(uvicorn.Server):
-    """uvicorn with our signals (ours drain the roles too) and a call once it accepts requests."""
-
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._announce = announce
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._announce()
-
-
 def _announce(
     ready: Ready, data_dir: Path, ready_file: Path | None, on_ready: Callable[[Ready], None]
 ) -> None:
@@ -251,23 +173,6 @@ def _announce(
     for path in {data_dir / READY_FILE, *([ready_file] if ready_file else [])}:
         write_private(path, text)
     on_ready(ready)
-
-
-async def _readiness(parts: Parts) -> Mapping[str, str]:
-    try:
-        await parts.jobs.counts()
-    except Exception as error:  # noqa: BLE001 - whatever ails the store, the answer is "not ready"
-        return {"store": type(error).__name__}
-    return {"store": "ok", "engines": "ok" if parts.engines else "none can be loaded"}
-
-
-async def _render_metrics(parts: Parts) -> tuple[bytes, str]:
-    """Counters have counted as things happened; gauges, and the store's own counts, are read now."""
-    for (status, lane), count in (await parts.jobs.counts()).items():
-        parts.meter.gauge("tempa_jobs", count, status=status, lane=lane)
-    for status, count in (await parts.webhooks.delivery_counts()).items():
-        parts.meter.gauge("tempa_webhook_deliveries", count, status=status)
-    return parts.meter.render()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tempa.adapters.meters.prometheus import PrometheusMeter
     from tempa.core.accounts import KeyStore
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
     from tempa.webhooks.ports import Sender, WebhookStore
     from tempa.wiring.settings import Settings
+
+
+class StoreWrites(Protocol):
+    """What the store has written since it was opened."""
+
+    commits: int
+    commands: int
+    failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +46,4 @@ class Parts:
     webhook_secrets: Mapping[str, Sequence[str]]
     allow_networks: Sequence[str]
     public_url: str
+    store_writes: Callable[[], StoreWrites]

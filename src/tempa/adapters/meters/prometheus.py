@@ -28,6 +28,7 @@ class PrometheusMeter:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, unread
         self._registry = CollectorRegistry()
+        self._totals: dict[str, float] = {}
         self._metrics = {name: self._make(name, row) for name, row in METRICS.items()}
 
     def _make(self, name: str, row: Metric) -> Counter | Gauge | Histogram:
@@ -42,6 +43,11 @@ class PrometheusMeter:
         metric = self._metrics[name]
         assert isinstance(metric, Counter)
         (metric.labels(**labels) if labels else metric).inc(amount)
+
+    def total(self, name: str, value: float) -> None:
+        """Bring a counter without labels up to what is counted elsewhere."""
+        self.count(name, value - self._totals.get(name, 0.0))
+        self._totals[name] = value
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Note a duration."""

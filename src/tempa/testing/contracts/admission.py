@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tempa.core.ids import new_id
 from tempa.core.work import EVENTS, job_topic, lane_topic
 from tempa.jobs.model import Failed, Status, Usage, Verdict
 from tempa.testing.contracts.bench import types
@@ -45,7 +46,7 @@ class AdmissionContract:
         assert (job.epoch, job.crash_count, job.retry_count, job.sequence) == (0, 0, 0, 1)
         assert (job.started_at, job.completed_at, job.result, job.error) == (None, None, None, None)
         assert (job.stage, job.fraction, job.usage) == (None, None, Usage())
-        assert not (job.cancel_requested or job.cached or job.removed)
+        assert (job.cancel_requested, job.cached, job.removed) == (False, False, False)
 
     async def test_the_first_event_is_written_with_the_job(self, bench: StoreBench) -> None:
         new = a_new_job(bench.clock)
@@ -230,11 +231,12 @@ async def _ask_again(bench: StoreBench, key: Reservation) -> Admission:
 
 async def _ended(bench: StoreBench, status: Status, key: Reservation) -> str:
     """The id of a job that was admitted under `key` and ended in `status`."""
-    job = await bench.admit(key=key)
+    lane = new_id("lane")
+    job = await bench.admit(key=key, lane=lane)
     if status is Status.CANCELED:
         assert await bench.store.cancel(ACCOUNT, job.id)
     else:
-        (claimed,) = await bench.claim()
+        (claimed,) = await bench.claim(1, lane)
         assert claimed.job.id == job.id
         ending = COMPLETED if status is Status.COMPLETED else Failed(error=BAD_FILLET)
         assert await bench.store.settle(claimed.lease, ending)

@@ -63,8 +63,8 @@ class StoreBench:
         return claimed
 
     async def in_status(self, status: Status) -> tuple[Job, Lease]:
-        """A job brought to `status`, and the lease it had on the way (or would have had)."""
-        claimed = await self.start()
+        """A job brought to `status` in a lane of its own, and the lease it had on the way."""
+        claimed = await self.start(lane=new_id("lane"))
         match status:
             case Status.QUEUED:
                 self.let_lapse()

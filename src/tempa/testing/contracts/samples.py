@@ -45,7 +45,11 @@ RESULT = Result(
             key="cad_1.a1/model.step",
         ),
     ),
-    measurements={"volume": 2801746.16196747, "solids": 1, "bounding_box": [[-60.25, -60.25, 0], [60, 60, 300]]},
+    measurements={
+        "volume": 2801746.16196747,
+        "solids": 1,
+        "bounding_box": [[-60.25, -60.25, 0], [60, 60, 300]],
+    },
 )
 USAGE = Usage(compute_time_ms=12, peak_rss_bytes=91_000_000)
 BAD_FILLET = JobError(
@@ -89,7 +93,9 @@ def a_request(**changes: Any) -> Request:
     return Request(**(fields | changes))
 
 
-def a_key(key: str = "k1", *, derived: bool = False, fingerprint: str = "f1", route: str = ROUTE) -> Reservation:
+def a_key(
+    key: str = "k1", *, derived: bool = False, fingerprint: str = "f1", route: str = ROUTE
+) -> Reservation:
     """A reservation."""
     return Reservation(route=route, key=key, derived=derived, fingerprint=fingerprint)
 
@@ -127,7 +133,9 @@ def pending(delay_seconds: float = 0.0, hold_seconds: float = 0.0) -> Next:
     return Next(status=DeliveryStatus.PENDING, delay_seconds=delay_seconds, hold_seconds=hold_seconds)
 
 
-def an_outcome(outcome: str = "retry", http_status: int | None = 503, error: str | None = None) -> AttemptOutcome:
+def an_outcome(
+    outcome: str = "retry", http_status: int | None = 503, error: str | None = None
+) -> AttemptOutcome:
     """What an attempt came to."""
     return AttemptOutcome(
         outcome=outcome,

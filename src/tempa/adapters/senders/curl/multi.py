@@ -126,8 +126,9 @@ class CurlThread:
         with self._lock:
             self._woken = False
         while self._errands:
-            errand, exchange = self._errands.popleft()
+            errand, exchange = self._errands[0]
             errand(exchange)
+            self._errands.popleft()  # only now: what a fault leaves there is told so by _shut
 
     def _begin(self, exchange: Exchange) -> None:
         transfer = self._idle.pop() if self._idle else Transfer(self._rules, self._head_arrived)

@@ -5,6 +5,7 @@
 insert into account (id, created_at) values (:account, :now) on conflict (id) do nothing;
 
 -- name: insert_key(id, account, name, hint, digest, scopes, created_at, revoked_at, last_used_at)!
+-- unique (digest): one secret is one key.
 insert into api_key (id, account, name, hint, digest, scopes, created_at, revoked_at, last_used_at)
 values (:id, :account, :name, :hint, :digest, :scopes, :created_at, :revoked_at, :last_used_at);
 
@@ -13,6 +14,7 @@ values (:id, :account, :name, :hint, :digest, :scopes, :created_at, :revoked_at,
 select * from api_key where digest = :digest;
 
 -- name: keys_of_account(account)
+-- Revoked ones too: people look for what they revoked.
 select * from api_key where account = :account order by created_at, id;
 
 -- name: revoke_key(account, key_id, now)!

@@ -139,15 +139,19 @@ update job set cancel_requested = 1 where id = :job_id and status = 'processing'
 update job set lease_until = 0 where lease_until is not null;
 
 -- name: expired(now, limit)
+-- From the lease index alone: only jobs that run are in it.
 select * from job where lease_until <= :now order by lease_until, number limit :limit;
 
 -- name: overdue(now, limit)
+-- What the claim passes over: still queued, deadline gone.
 select * from job where status = 'queued' and deadline_at <= :now order by deadline_at, number limit :limit;
 
 -- name: job_by_id(job_id)^
+-- For the store itself, and for links and tokens, which carry their own right.
 select * from job where id = :job_id;
 
 -- name: job_of_account(account, job_id)^
+-- Another account's job is not found: that it exists is nobody's business.
 select * from job where id = :job_id and account = :account;
 
 -- name: list_jobs(account, status, engine, tag_name, tag_value, code, since, before, limit)
@@ -185,6 +189,7 @@ where mine.id = :job_id
     );
 
 -- name: job_events(job_id, after, limit)
+-- By the index of unique (job_id, sequence), from where the reader left off.
 select * from event where job_id = :job_id and sequence > :after order by sequence limit :limit;
 
 -- name: feed(account, after, limit)
@@ -193,6 +198,7 @@ select * from event where job_id = :job_id and sequence > :after order by sequen
 select * from event where account = :account and position > :after order by position limit :limit;
 
 -- name: mark_removed(account, job_id)!
+-- Files of a job that is not terminal are still being made or read.
 update job
 set removed = 1
 where id = :job_id and account = :account and status in ('completed', 'failed', 'canceled');
@@ -208,21 +214,26 @@ order by retained_until, number
 limit :limit;
 
 -- name: count_jobs()
--- Answered from job_counts alone.
-select status, lane, count(*) as jobs from job group by status, lane;
+-- A handful of rows that triggers keep, however many jobs there are.
+select status, lane, jobs from job_count where jobs > 0;
 
 -- name: oldest_queued(lane)$
+-- Reads the lane's queue, for a scaler that asks every few seconds.
 select min(created_at) from job where status = 'queued' and lane = :lane;
 
 -- name: insert_file(id, account, key, sha256, size_bytes, created_at, expires_at)!
+-- After the bytes are durable, never before.
 insert into file (id, account, key, sha256, size_bytes, created_at, expires_at)
 values (:id, :account, :key, :sha256, :size_bytes, :created_at, :expires_at);
 
 -- name: file_of_account(account, file_id)^
+-- As with jobs: another account's file is not found.
 select * from file where id = :file_id and account = :account;
 
 -- name: lapsed_files(now, limit)
+-- For the janitor: bytes first, then forget_file, so that none are left without a record.
 select * from file where expires_at <= :now order by expires_at, id limit :limit;
 
 -- name: forget_file(file_id)!
+-- Forgetting what is forgotten is fine.
 delete from file where id = :file_id;

@@ -15,12 +15,15 @@ select number from event where id = :event_id and position is null;
 update feed set position = position + :events returning position;
 
 -- name: place_event(number, position)!
+-- The one column of an event that is ever written after it; a trigger refuses to write it twice.
 update event set position = :position where number = :number;
 
 -- name: endpoint_number(account, url)$
+-- Looked up before it is inserted: nearly always it is there.
 select number from endpoint where account = :account and url = :url;
 
 -- name: insert_endpoint(id, account, url, origin, now)!
+-- Two processes may meet the same new URL at once; both then read the row of the first.
 insert into endpoint (id, account, url, origin, created_at)
 values (:id, :account, :url, :origin, :now)
 on conflict (account, url) do nothing;
@@ -92,6 +95,7 @@ order by offered.place, offered.turn, delivery.number
 limit :limit;
 
 -- name: lease_delivery(number, lease_until)!
+-- Counts the attempt as it begins: the number is the fence of its result.
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
 where number = :number and status = 'pending';
@@ -103,6 +107,7 @@ values (:delivery_number, :attempt, :started_at)
 returning number;
 
 -- name: take_turn(endpoint_number, turn)!
+-- The number of its latest attempt: the endpoint goes to the end of the line.
 update endpoint set turn = :turn where number = :endpoint_number;
 
 -- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
@@ -118,6 +123,7 @@ where id = :delivery_id and attempts = :attempt and status = 'leased'
 returning number, endpoint_number;
 
 -- name: close_delivery_attempt(delivery_number, attempt, outcome, http_status, error, duration_ms, timings, body_sha256, response_excerpt)!
+-- Only called behind the guard above; a trigger refuses to close an attempt twice.
 update delivery_attempt
 set outcome = :outcome,
     http_status = :http_status,
@@ -154,6 +160,7 @@ order by delivery.id desc
 limit :limit;
 
 -- name: delivery_of_account(account, delivery_id)^
+-- As with jobs: another account's delivery is not found.
 select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
@@ -161,6 +168,7 @@ join event on event.number = delivery.event_number
 where delivery.id = :delivery_id and delivery.account = :account;
 
 -- name: delivery_attempts(delivery_number)
+-- All of them, those of earlier rounds too.
 select * from delivery_attempt where delivery_number = :delivery_number order by attempt;
 
 -- name: dead_groups(account)
@@ -202,6 +210,7 @@ group by endpoint.id, endpoint.url, dead.endpoint_number, dead.reason
 order by newest desc, endpoint.url, dead.reason;
 
 -- name: dead_letters(account, ids, group, endpoint_id, since, before, limit)
+-- The same conditions as in dead_numbers, as rows for people, in pages.
 select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
@@ -242,8 +251,8 @@ set status = 'canceled', finished_at = :now, discard_reason = :reason
 where number = :number and status = 'dead';
 
 -- name: count_deliveries()
--- Answered from delivery_counts alone.
-select status, count(*) as deliveries from delivery group by status;
+-- A handful of rows that triggers keep, however many deliveries there are.
+select status, deliveries from delivery_count where deliveries > 0;
 
 -- name: prune_deliveries(before, limit)
 -- In slices, so that the writer is never held up for long; attempts go with their delivery.

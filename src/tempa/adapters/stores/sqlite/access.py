@@ -24,12 +24,12 @@ T = TypeVar("T")
 class _RowAdapter(SQLite3Adapter):
     """aiosql's own takes the one value of a row only from tuples, lists and dicts, not from sqlite3.Row."""
 
-    def select_value(  # the signature is aiosql's
+    def select_value(
         self,
         conn: sqlite3.Connection,
-        query_name: str,
+        query_name: str,  # noqa: ARG002 - the signature is aiosql's
         sql: str,
-        parameters: Any,  # noqa: ARG002
+        parameters: Any,
     ) -> Any:
         with closing(conn.execute(sql, parameters)) as cursor:
             row = cursor.fetchone()

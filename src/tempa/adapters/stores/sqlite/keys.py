@@ -56,7 +56,7 @@ class KeysPart(Access):
 
     async def touch_keys(self, last_used: dict[str, datetime]) -> None:
         """Record when keys were last used, many in one write."""
-        rows = [{"id": key_id, "used_at": to_ms(at)} for key_id, at in last_used.items()]
+        rows = [{"key_id": key_id, "used_at": to_ms(at)} for key_id, at in last_used.items()]
 
         def transaction(connection: sqlite3.Connection) -> Done[None]:
             SQL.touch_key(connection, rows)

@@ -1,0 +1,66 @@
+"""The whole contract of a store: `JobStore`, `WebhookStore` and `KeyStore` in one object."""
+
+from __future__ import annotations
+
+from tempa.testing.contracts.admission import AdmissionContract, ClientKeyContract, DerivedKeyContract
+from tempa.testing.contracts.attempts import BeatContract, ClaimContract, SettleContract
+from tempa.testing.contracts.bench import Store, StoreBench
+from tempa.testing.contracts.dead_letters import (
+    DeadLetterContract,
+    DeliveryListContract,
+    PruneContract,
+    RedriveContract,
+)
+from tempa.testing.contracts.deliveries import (
+    DeliveryClaimContract,
+    DeliveryOrderContract,
+    DeliverySettleContract,
+    FanOutContract,
+)
+from tempa.testing.contracts.event_log import EventLogContract, FeedContract
+from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
+from tempa.testing.contracts.jobs import (
+    CancelContract,
+    DeadlineContract,
+    LookingContract,
+    RetentionContract,
+)
+from tempa.testing.contracts.keys import KeyContract
+
+__all__ = ["JobStoreContract", "KeyStoreContract", "Store", "StoreBench", "WebhookStoreContract"]
+
+
+class JobStoreContract(
+    AdmissionContract,
+    ClientKeyContract,
+    DerivedKeyContract,
+    ClaimContract,
+    BeatContract,
+    SettleContract,
+    FencingContract,
+    TakeoverContract,
+    CancelContract,
+    LookingContract,
+    DeadlineContract,
+    RetentionContract,
+    EventLogContract,
+    FeedContract,
+):
+    """Jobs and their events. Asks for the fixture `bench`."""
+
+
+class WebhookStoreContract(
+    FanOutContract,
+    DeliveryClaimContract,
+    DeliveryOrderContract,
+    DeliverySettleContract,
+    DeliveryListContract,
+    DeadLetterContract,
+    RedriveContract,
+    PruneContract,
+):
+    """Deliveries and dead letters. Asks for the fixture `bench`."""
+
+
+class KeyStoreContract(KeyContract):
+    """API keys. Asks for the fixture `bench`."""

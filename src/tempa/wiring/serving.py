@@ -1,0 +1,127 @@
+"""The API and the roles of an embedded server, run side by side until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from tempa import __version__
+from tempa.api.app import create_app
+from tempa.api.parts import ApiParts
+from tempa.jobs.intake import Addresses, Intake
+from tempa.wiring.roles import all_roles, run_roles
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
+
+    from tempa.wiring.parts import Parts
+
+
+async def run(parts: Parts, listener: socket.socket, announce: Callable[[], None]) -> None:
+    """Run the API and every role until SIGTERM or SIGINT, then drain. `announce` tells that it serves."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = _Server(_uvicorn_config(parts, stop), announce)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run_roles(all_roles(parts), stop))
+        group.create_task(_serve(server, listener, stop))
+        await stop.wait()
+        server.should_exit = True
+
+
+async def _serve(server: _Server, listener: socket.socket, stop: asyncio.Event) -> None:
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        stop.set()  # a server that could not start must not leave the roles running
+
+
+def _uvicorn_config(parts: Parts, stop: asyncio.Event) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(_api_parts(parts, stop)),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(parts.settings.server.drain_seconds)),
+    )
+
+
+def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
+    settings = parts.settings
+    intake = Intake(
+        store=parts.jobs,
+        clock=parts.clock,
+        engines=parts.engines,
+        limits=settings.limits,
+        addresses=Addresses(
+            allow_networks=tuple(ip_network(network) for network in parts.allow_networks),
+            allow_http=settings.webhooks.allow_http,
+        ),
+        meter=parts.meter,
+        retention_days=settings.jobs.retention_days,
+    )
+    return ApiParts(
+        version=__version__,
+        intake=intake,
+        jobs=parts.jobs,
+        webhooks=parts.webhooks,
+        keys=parts.keys,
+        artifacts=parts.artifacts,
+        links=parts.links,
+        link_keys=parts.link_keys,
+        wake=parts.wake,
+        clock=parts.clock,
+        limits=settings.limits,
+        engines=parts.engines,
+        cors_origins=settings.server.cors_origins,
+        render_metrics=lambda: _render_metrics(parts),
+        ready=lambda: _readiness(parts),
+        file_retention_days=settings.jobs.file_retention_days,
+        public_url=parts.public_url,
+        stopping=stop,
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with our signals (ours drain the roles too) and a call once it accepts requests."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+async def _readiness(parts: Parts) -> Mapping[str, str]:
+    try:
+        await parts.jobs.job_by_id("")
+    except Exception as error:  # noqa: BLE001 - whatever ails the store, the answer is "not ready"
+        return {"store": type(error).__name__}
+    return {"store": "ok", "engines": "ok" if parts.engines else "none can be loaded"}
+
+
+async def _render_metrics(parts: Parts) -> tuple[bytes, str]:
+    """Counters have counted as things happened; gauges are read now."""
+    for (status, lane), count in (await parts.jobs.counts()).items():
+        parts.meter.gauge("tempa_jobs", count, status=status, lane=lane)
+    for status, count in (await parts.webhooks.delivery_counts()).items():
+        parts.meter.gauge("tempa_webhook_deliveries", count, status=status)
+    writes = parts.store_writes()
+    parts.meter.total("tempa_store_commits_total", writes.commits)
+    parts.meter.total("tempa_store_commands_total", writes.commands)
+    parts.meter.total("tempa_store_failed_commits_total", writes.failures)
+    return parts.meter.render()

@@ -1,0 +1,133 @@
+"""Every named query fits the schema, says why it is as it is, and goes by an index where it must."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tempa.adapters.stores.sqlite.access import SQL
+
+if TYPE_CHECKING:
+    import sqlite3
+
+NAMES = sorted(name for name in SQL.available_queries if not name.endswith("_cursor"))
+FINISHED = 100_000
+
+# A parameter's value makes no difference to SQLite's plan, but for a null that is compared.
+ALL_NULL = dict.fromkeys(
+    (name for query in NAMES for name in re.findall(r"(?<!:):(\w+)", getattr(SQL, query).sql)), None
+)
+
+# What runs often, or on the one writer: each of these must find its rows by an index.
+HOT = {
+    "key_holder": {"idempotency": "PRIMARY KEY", "job": "sqlite_autoindex_job_1"},
+    "claim": {"due": "job_ready", "job": "INTEGER PRIMARY KEY"},
+    "beat": {"job": "sqlite_autoindex_job_1"},
+    "end_attempt": {"job": "sqlite_autoindex_job_1"},
+    "close_attempt": {"attempt": "PRIMARY KEY"},
+    "end_queued": {"job": "sqlite_autoindex_job_1"},
+    "expired": {"job": "job_lease"},
+    "overdue": {"job": "job_overdue"},
+    "lapsed": {"job": "job_lapsed"},
+    "list_jobs": {"job": "job_account"},
+    "job_events": {"event": "sqlite_autoindex_event_2"},
+    "feed": {"event": "event_feed"},
+    "unplanned": {"event": "event_unplanned"},
+    "unplanned_number": {"event": "sqlite_autoindex_event_1"},
+    "endpoint_number": {"endpoint": "sqlite_autoindex_endpoint_2"},
+    "due_deliveries": {
+        "due": "delivery_pending",
+        "further": "delivery_pending",
+        "leased": "delivery_leased",
+        "earlier": "delivery_unfinished",
+    },
+    "end_delivery_attempt": {"delivery": "sqlite_autoindex_delivery_1"},
+    "free_deliveries": {"delivery": "delivery_leased"},
+    "list_deliveries": {"delivery": "delivery_account"},
+    "prune_endpoint": {"delivery": "delivery_endpoint"},
+    "dead_groups": {"dead": "delivery_dead", "latest": "delivery_dead"},
+    "key_by_digest": {"api_key": "sqlite_autoindex_api_key_2"},
+    "lapsed_files": {"file": "file_expiry"},
+}
+
+
+def plan(database: sqlite3.Connection, name: str) -> list[str]:
+    """The steps of a query's plan, those of its subqueries too."""
+    steps = database.execute(f"explain query plan {getattr(SQL, name).sql}", ALL_NULL)
+    return [step["detail"] for step in steps]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_query_can_be_prepared(name: str, database: sqlite3.Connection) -> None:
+    assert list(database.execute(f"explain {getattr(SQL, name).sql}", ALL_NULL))
+
+
+def test_every_query_says_why_it_is_as_it_is() -> None:
+    assert not [name for name in NAMES if not getattr(SQL, name).__doc__]
+
+
+@pytest.mark.parametrize("name", sorted(HOT))
+def test_a_hot_query_finds_its_rows_by_an_index(name: str, database: sqlite3.Connection) -> None:
+    steps = plan(database, name)
+
+    for table, index in HOT[name].items():
+        (step, *_) = [step for step in steps if re.match(rf"(SEARCH|SCAN) {table}\b", step)]
+        assert re.search(rf"USING (COVERING )?(INDEX )?{index}\b", step), steps
+
+
+def test_a_claim_never_meets_what_is_finished(database: sqlite3.Connection) -> None:
+    """With statistics too, which make a planner bold: 100,000 finished jobs, three queued."""
+    _fill(database)
+    database.execute("analyze")
+
+    steps = plan(database, "claim")
+
+    assert not [step for step in steps if re.match(r"SCAN (job|due|ready)\b", step)], steps
+    assert [step for step in steps if "due USING COVERING INDEX job_ready (lane=?)" in step], steps
+    assert _rows_read(database, "claim", lanes='["cpu"]', now=10, lease_until=9, worker="w", limit=2) < 40
+
+
+def test_an_expiry_check_never_meets_what_is_finished(database: sqlite3.Connection) -> None:
+    _fill(database)
+    database.execute("analyze")
+
+    assert [step for step in plan(database, "expired") if "job_lease" in step]
+    assert _rows_read(database, "expired", now=10, limit=10) < 40
+
+
+def _fill(database: sqlite3.Connection) -> None:
+    database.execute("pragma synchronous = off")
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, completed_at, run_at,
+                         retained_until, tags, request, result)
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < :finished)
+        select 'cad_' || i, 'acme', 'completed', 'e', 'cpu', 5, i, i, 1, 9, '{}', '{}', '{}' from n
+        """,
+        {"finished": FINISHED},
+    )
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         tags, request)
+        values ('q1', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}'),
+               ('q2', 'acme', 'queued', 'e', 'cpu', 7, 1, 1, 9, '{}', '{}'),
+               ('q3', 'acme', 'queued', 'e', 'gpu', 9, 1, 1, 9, '{}', '{}')
+        """
+    )
+
+
+def _rows_read(database: sqlite3.Connection, name: str, **parameters: Any) -> int:
+    """Thousands of virtual machine steps that the query takes: what it costs, whatever the plan says."""
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    database.set_progress_handler(count, 100)
+    list(database.execute(getattr(SQL, name).sql, parameters))
+    database.set_progress_handler(None, 0)
+    return steps
