@@ -235,11 +235,16 @@ def _validate(values: Mapping[str, Any], sources: dict[str, str]) -> Settings:
     return settings
 
 
+def _same_branch(one: str, other: str) -> bool:
+    """Whether one dotted name lies in the other: a list's element, or a section's key."""
+    return one == other or one.startswith(other + ".") or other.startswith(one + ".")
+
+
 def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
     lines = []
     for entry in error.errors(include_url=False):
         name = ".".join(str(part) for part in entry["loc"])
-        known = next((key for key in sources if key == name or key.startswith(name + ".")), name)
+        known = next((key for key in sources if _same_branch(key, name)), name)
         unknown = entry["type"] == "extra_forbidden"
         what = "is no setting (see tempa.default.toml)" if unknown else entry["msg"]
         lines.append(f"{name}: {what} [from {sources.get(known, 'default')}]")

@@ -221,7 +221,7 @@ async def test_an_answer_that_breaks_on_the_way_is_broken_for_the_client_too(wor
         raise RuntimeError("broken")
 
     world.app.mount("/breaks", breaks)
-    exchange = world.exchange("GET", "/breaks")
+    exchange = world.exchange("GET", "/breaks/down")
     with pytest.raises(RuntimeError, match="broken"):
         async with exchange:
             await exchange.done()

@@ -33,15 +33,22 @@ async def test_sleepers_wake_in_the_order_they_are_due() -> None:
         woken.append(name)
 
     async with asyncio.TaskGroup() as group:
-        for name, seconds in (("late", 3.0), ("early", 1.0), ("also early", 1.0), ("never due", 0.0)):
+        for name, seconds in (("late", 3.0), ("early", 1.0), ("also early", 1.0)):
             group.create_task(nap(name, seconds))
         await clock.until_asleep(3)
         clock.advance(0.999)
         still_asleep = list(woken)
         clock.advance(5.0)
 
-    assert still_asleep == ["never due"]
-    assert woken == ["never due", "early", "also early", "late"]
+    assert still_asleep == []
+    assert woken == ["early", "also early", "late"]
+
+
+async def test_who_has_nothing_to_wait_for_does_not_wait() -> None:
+    clock = ManualClock()
+
+    await asyncio.wait_for(clock.sleep(0.0), 10)
+    await asyncio.wait_for(clock.sleep(-1.0), 10)
 
 
 async def test_a_cancelled_sleeper_is_not_waited_for() -> None:

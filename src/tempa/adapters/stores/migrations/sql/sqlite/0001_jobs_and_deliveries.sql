@@ -206,11 +206,13 @@ create table delivery (
 ) strict;
 
 create index delivery_pending on delivery (endpoint_number, next_at, event_number) where status = 'pending';
-create index delivery_leased on delivery (endpoint_number) where status = 'leased';
+-- status in the key as well as in the condition: with one more column to match, a planner without
+-- statistics takes this index and not delivery_endpoint, which would read an endpoint's whole history.
+create index delivery_leased on delivery (status, endpoint_number) where status = 'leased';
 -- Finds what of the same job still stands before a delivery.
 create index delivery_unfinished on delivery (endpoint_number, job_id, event_number) where finished_at is null;
 create index delivery_finished on delivery (finished_at) where finished_at is not null;
-create index delivery_dead on delivery (account, endpoint_number, reason) where status = 'dead';
+create index delivery_dead on delivery (status, account, endpoint_number, reason) where status = 'dead';
 create index delivery_account on delivery (account, id);
 create index delivery_job on delivery (job_id);
 create index delivery_endpoint on delivery (endpoint_number);

@@ -1,0 +1,128 @@
+"""Files on disk: flushed before they are acknowledged, bounded, never outside their root."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tempa.adapters.artifacts.local import LocalArtifacts
+from tempa.core.errors import Refusal
+from tempa.core.ids import new_id
+from tempa.jobs.ports import MadeFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+STEP = MadeFile("model.step", "step", "step", "model/step")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalArtifacts:
+    opened = LocalArtifacts(tmp_path / "artifacts")
+    opened.open()
+    return opened
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def test_what_is_kept_is_there_under_its_key_with_size_and_hash(store: LocalArtifacts) -> None:
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    (folder / "model.step").write_bytes(b"solid")
+    (folder / "stray.log").write_bytes(b"nobody asked for this")
+    (kept,) = await store.keep(prefix, folder, [STEP])
+    assert (kept.size_bytes, kept.sha256) == (5, hashlib.sha256(b"solid").hexdigest())
+    path = await store.path(kept.key)
+    assert path is not None
+    assert path.read_bytes() == b"solid"
+    assert [entry.name for entry in path.parent.iterdir()] == ["model.step"]
+    assert not folder.exists()
+
+
+async def test_files_and_folders_are_flushed_before_keep_returns(
+    store: LocalArtifacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    real = os.fsync
+
+    def watch(descriptor: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    (folder / "model.step").write_bytes(b"solid")
+    monkeypatch.setattr(os, "fsync", watch)
+    (kept,) = await store.keep(prefix, folder, [STEP])
+    path = await store.path(kept.key)
+    assert path is not None
+    shard = path.parent.parent.name
+    assert flushed == ["model.step", prefix, "artifacts", shard]
+    flushed.clear()
+    folder = store.scratch("cad_" + prefix[4:-2] + "a2")  # the same shard: it is there and flushed already
+    (folder / "model.step").write_bytes(b"solid")
+    await store.keep(folder.name, folder, [STEP])
+    assert flushed == ["model.step", folder.name, shard]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "missing", "pipe"])
+async def test_only_a_regular_file_can_be_an_artifact(
+    store: LocalArtifacts, tmp_path: Path, kind: str
+) -> None:
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    place = folder / "model.step"
+    if kind == "link":
+        secret = tmp_path / "secret"
+        secret.write_text("secret")
+        place.symlink_to(secret)
+    elif kind == "folder":
+        place.mkdir()
+    with pytest.raises(OSError, match=r"model\.step|symbolic|directory"):
+        await store.keep(prefix, folder, [STEP])
+    assert await store.path(f"{prefix}/model.step") is None
+
+
+async def test_an_upload_is_hashed_as_it_streams_in(store: LocalArtifacts) -> None:
+    key = new_id("file")
+    stored = await store.receive(key, chunks(b"ab", b"", b"c"), 3)
+    assert (stored.size_bytes, stored.sha256) == (3, hashlib.sha256(b"abc").hexdigest())
+    path = await store.path(key)
+    assert path is not None
+    assert path.read_bytes() == b"abc"
+
+
+async def test_an_upload_past_the_limit_leaves_nothing(store: LocalArtifacts) -> None:
+    key = new_id("file")
+    with pytest.raises(Refusal) as caught:
+        await store.receive(key, chunks(b"ab", b"cd"), 3)
+    assert caught.value.slug == "body-too-large"
+    assert await store.path(key) is None
+    assert list((store.root / "scratch").iterdir()) == []
+
+
+async def test_delete_removes_and_what_is_gone_is_fine(store: LocalArtifacts) -> None:
+    key = new_id("file")
+    await store.receive(key, chunks(b"x"), 1)
+    await store.delete(key)
+    await store.delete(key)
+    assert await store.path(key) is None
+
+
+async def test_opening_sweeps_what_a_dead_server_left_in_scratch(store: LocalArtifacts) -> None:
+    (store.scratch("cad_x.a1") / "half").write_bytes(b"half")
+    store.open()
+    assert list((store.root / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["../x", "cad_x/../../y", "cad_x/", "/etc/passwd", "cad_x/.hidden"])
+async def test_no_key_leads_outside(store: LocalArtifacts, key: str) -> None:
+    with pytest.raises(AssertionError):
+        await store.path(key)
