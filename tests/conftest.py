@@ -12,6 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+# The suites and stand-ins of the product show their values when they fail, as tests do.
+pytest.register_assert_rewrite("tempa.testing")
+
 UNIT_TESTS = Path(__file__).parent / "unit"
 
 

@@ -101,12 +101,21 @@ class Server:
 
 def wait_for_end(http: httpx2.Client, job_id: str) -> dict[str, Any]:
     """Long-poll until the job is terminal."""
+    return _wait_past(http, job_id, {"queued", "processing"})
+
+
+def wait_for_start(http: httpx2.Client, job_id: str) -> dict[str, Any]:
+    """Long-poll until the job is no longer queued."""
+    return _wait_past(http, job_id, {"queued"})
+
+
+def _wait_past(http: httpx2.Client, job_id: str, statuses: set[str]) -> dict[str, Any]:
     etag = ""
     while True:
         answer = http.get(f"/v1/jobs/{job_id}", params={"wait": 10}, headers={"If-None-Match": etag})
         if answer.status_code == 304:
             continue
         job: dict[str, Any] = answer.json()
-        if job["status"] in {"completed", "failed", "canceled"}:
+        if job["status"] not in statuses:
             return job
         etag = answer.headers["etag"]

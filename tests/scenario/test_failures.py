@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenario.server import SEED_001, Server, wait_for_end
+from tests.scenario.server import SEED_001, Server, wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,9 +96,7 @@ def test_a_running_kernel_is_gone_after_a_cancel_and_the_job_stays_canceled(
     os.mkfifo(pipe)
     body = {"engine": "trial", "parameters": {"do": "wait", "path": str(pipe)}}
     job_id = http.post("/v1/models/generate", json=body).json()["job_id"]
-    job = http.get(f"/v1/jobs/{job_id}").json()
-    while job["status"] == "queued":
-        job = http.get(f"/v1/jobs/{job_id}", params={"wait": 10}).json()
+    wait_for_start(http, job_id)
     answer = http.post(f"/v1/jobs/{job_id}/cancel").json()
     assert answer["outcome"] in {"canceled", "cancellation_requested"}
     assert wait_for_end(http, job_id)["status"] == "canceled"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenario.server import SEED_001, Server, wait_for_end
+from tests.scenario.server import SEED_001, Server, wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,9 +77,7 @@ def _post(http: Any, number: int, receiver: Receiver) -> str:
 
 def _wait_until_one_runs(http: Any, jobs: list[str]) -> None:
     """Until the first heavy job runs (the one before it is quick)."""
-    job = http.get(f"/v1/jobs/{jobs[1]}").json()
-    while job["status"] == "queued":
-        job = http.get(f"/v1/jobs/{jobs[1]}", params={"wait": 30}).json()
+    job = wait_for_start(http, jobs[1])
     assert job["status"] == "processing", "the part is too light to be caught running"
 
 

@@ -66,6 +66,7 @@ def create_app(parts: ApiParts) -> FastAPI:
         version=parts.version,
         servers=[{"url": parts.public_url}],
         redirect_slashes=False,  # a POST that is redirected loses its body in many clients
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call their methods
         docs_url=None,  # both pages load their scripts from a CDN
         redoc_url=None,
         # Its spans would record whole queries, tokens and signatures of links included.

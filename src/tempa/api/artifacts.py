@@ -46,7 +46,7 @@ _FILE_HEADERS = ("ETag", "Accept-Ranges", "Content-Disposition")
             ),
             304: Told("The client has it.", headers=("ETag",)),
         },
-        refusals=["invalid-signature", "not-found", "gone", "range-not-satisfiable"],
+        refusals=["invalid-signature", "not-found", "gone", "range-not-satisfiable", "store-unavailable"],
         parameters=[
             query("expires", {"type": "integer"}, "From the link."),
             query("signature", {"type": "string"}, "From the link."),

@@ -17,13 +17,15 @@ from tempa.jobs.wire import Page
 
 router = APIRouter(prefix="/v1", tags=["catalogue"])
 
-_ANYTHING = Page[dict[str, Any]]
+
+class Catalogue(Page[dict[str, Any]]):
+    """What there is."""
 
 
 @router.get(
     "/engines",
     **operation(
-        "List engines", scope=ANY_SCOPE, answers={200: Told("What each engine says of itself.", _ANYTHING)}
+        "List engines", scope=ANY_SCOPE, answers={200: Told("What each engine says of itself.", Catalogue)}
     ),
 )
 async def list_engines(parts: Parts, _: Anyone) -> Response:
@@ -37,7 +39,7 @@ async def list_engines(parts: Parts, _: Anyone) -> Response:
     **operation(
         "List templates",
         scope=ANY_SCOPE,
-        answers={200: Told("Each with the JSON Schema of its parameters.", _ANYTHING)},
+        answers={200: Told("Each with the JSON Schema of its parameters.", Catalogue)},
     ),
 )
 async def list_templates(parts: Parts, _: Anyone) -> Response:

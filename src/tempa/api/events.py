@@ -21,12 +21,16 @@ _POSITION_MAX = 10**18 - 1
 _POSITION = {"type": "integer", "minimum": 0, "maximum": _POSITION_MAX}
 
 
+class EventPage(Page[EventView]):
+    """A page of the feed."""
+
+
 @router.get(
     "/v1/events",
     **operation(
         "Read the account's feed",
         scope="jobs:read",
-        answers={200: Told("The events after a position.", Page[EventView])},
+        answers={200: Told("The events after a position.", EventPage)},
         refusals=["invalid-request"],
         parameters=[
             query("after", _POSITION, "The position to go on from; default 0, the beginning."),

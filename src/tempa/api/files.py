@@ -27,7 +27,7 @@ router = APIRouter(tags=["files"])
 
 _FORM_BYTES = 64 * KIB  # what a form may have around its file
 _BODIES = {
-    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}},
     "multipart/form-data": {
         "schema": {
             "type": "object",

@@ -25,7 +25,7 @@ from tempa.api.operation import (
 )
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.polling import hold, named_statuses
-from tempa.api.query import Query, page
+from tempa.api.query import PAIR_PATTERN, TEXT_PATTERN, Query, page
 from tempa.api.tickets import poll_headers, ticket_answer
 from tempa.core.clock import from_ms, rfc3339, to_ms
 from tempa.core.errors import CODES, Refusal
@@ -39,10 +39,15 @@ from tempa.jobs.wire import CancelView, JobView, Page, TokenView
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
+
+class JobPage(Page[JobView]):
+    """A page of jobs."""
+
+
 _FILTERS = [
     query("status", {"type": "string", "enum": [*Status]}, "Only jobs in this status."),
-    query("engine", {"type": "string", "minLength": 1, "maxLength": 256}, "Only jobs of this engine."),
-    query("tag", {"type": "string", "pattern": "^[^:]+:"}, "Only jobs with this tag, as `name:value`."),
+    query("engine", {"type": "string", "pattern": TEXT_PATTERN}, "Only jobs of this engine."),
+    query("tag", {"type": "string", "pattern": PAIR_PATTERN}, "Only jobs with this tag, as `name:value`."),
     query("code", {"type": "string", "enum": [*CODES]}, "Only jobs that failed with this code."),
     query("since", {"type": "string", "format": "date-time"}, "Only jobs admitted at or after this time."),
 ]
@@ -53,7 +58,7 @@ _FILTERS = [
     **operation(
         "List jobs",
         scope="jobs:read",
-        answers={200: Told("A page of jobs, newest first.", Page[JobView])},
+        answers={200: Told("A page of jobs, newest first.", JobPage)},
         refusals=["invalid-request"],
         parameters=[*_FILTERS, LIMIT, CURSOR],
     ),
@@ -95,7 +100,7 @@ async def get_job(job_id: JobId, request: Request, parts: Parts, caller: JobRead
     With `wait`, the answer is held until the status is another than the one that the ETag named
     (without an ETag: another than now). A job that has ended is answered at once.
     """
-    asked = Query(request)
+    asked = Query(request, "token")
     seconds = asked.seconds("wait", parts.limits.wait_seconds_max)
     asked.check()
     job = await kept_job(parts, caller, job_id)

@@ -49,6 +49,10 @@ class MadeKey(KeyView):
     api_key: str = Field(description="Shown this once; only its hash is kept.")
 
 
+class KeyPage(Page[KeyView]):
+    """All keys of an account."""
+
+
 @router.post(
     "",
     **operation(
@@ -81,7 +85,7 @@ async def make_key(request: Request, parts: Parts, caller: Admin) -> Response:
     **operation(
         "List API keys",
         scope="admin",
-        answers={200: Told("All keys of the account, revoked ones too.", Page[KeyView])},
+        answers={200: Told("All keys of the account, revoked ones too.", KeyPage)},
     ),
 )
 async def list_keys(parts: Parts, caller: Admin) -> Response:

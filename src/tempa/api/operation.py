@@ -82,7 +82,7 @@ def operation(
     `refusals` are slugs of `PROBLEMS`, beside those that every such route may answer. `token`: a
     job's token will do as well.
     """
-    extra: dict[str, Any] = {"parameters": [*parameters, *([_TOKEN] if token else [])]}
+    extra: dict[str, Any] = {"parameters": list(parameters)}
     if scope is not None:
         extra["security"] = [{"apiKey": [] if scope == ANY_SCOPE else [scope]}, *([{"jobToken": []}] * token)]
     if body is not None:
@@ -127,13 +127,13 @@ WAIT = query(
 IF_NONE_MATCH = header(
     "If-None-Match", {"type": "string"}, "ETags the client holds: 304 if one is still right."
 )
-_TOKEN = query("token", {"type": "string"}, "The job's read-only token, in place of an API key.")
 
 
 def _usual(scope: str | None, *, token: bool) -> Iterable[str]:
-    keys = () if scope is None else _KEYS
-    scoped = () if scope in {None, ANY_SCOPE} else ("missing-scope",)
-    return (*keys, *(("invalid-token",) * token), *scoped, "internal", "store-unavailable")
+    if scope is None:
+        return ("internal",)
+    scoped = () if scope == ANY_SCOPE else ("missing-scope",)
+    return (*_KEYS, *(("invalid-token",) * token), *scoped, "internal", "store-unavailable")
 
 
 def _content(body: type[BaseModel] | Mapping[str, Any]) -> Mapping[str, Any]:

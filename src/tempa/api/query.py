@@ -16,13 +16,15 @@ from tempa.core.ids import is_id
 from tempa.jobs.intake import invalid
 
 PAGE_DEFAULT = 50
+TEXT_PATTERN = r"^[^\x00-\x1f\x7f]{1,256}$"
+PAIR_PATTERN = r"^[^\x00-\x1f\x7f:]{1,128}:[^\x00-\x1f\x7f]{0,512}$"
 
 _Value = TypeVar("_Value")
 
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_TEXT = re.compile(r"[^\x00-\x1f\x7f]{1,256}")
-_PAIR = re.compile(r"[^\x00-\x1f\x7f:]{1,128}:[^\x00-\x1f\x7f]{0,512}")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
+_TEXT = re.compile(TEXT_PATTERN)
+_PAIR = re.compile(PAIR_PATTERN)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
 _CURSOR = re.compile(r"[A-Za-z0-9_-]{4,80}")
 
@@ -31,11 +33,13 @@ class Query:
     """The query of one request. A problem's pointer names the parameter: `/limit`.
 
     A reader gives None for a parameter that is absent or wrong; `check` then raises `Refusal` with
-    all that is wrong. Parameters that no reader asks for are passed over.
+    all that is wrong. A parameter that no reader has asked for and is not in `others` is wrong too:
+    a filter with a slip in its name would seem to match everything.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *others: str) -> None:
         self._given = request.query_params
+        self._known = list(others)
         self._problems: list[Problem] = []
 
     def whole(self, name: str, low: int, high: int) -> int | None:
@@ -44,7 +48,7 @@ class Query:
         return self._read(name, partial(_whole, low=low, high=high), message, high)
 
     def seconds(self, name: str, high: float) -> float | None:
-        """A time from 0 to `high` seconds, whole or decimal."""
+        """A time from 0 to `high` seconds."""
         message = f"Must be a number of seconds from 0 to {high}, such as 10 or 2.5."
         return self._read(name, partial(_seconds, high=high), message, high)
 
@@ -77,12 +81,22 @@ class Query:
 
     def check(self) -> None:
         """Raise `Refusal` if anything was wrong."""
-        if self._problems:
-            raise invalid(self._problems)
+        unknown = [name for name in self._given if name not in self._known]
+        known = ", ".join(self._known)
+        problems = [
+            *self._problems,
+            *(
+                Problem(f"/{name[:80]}", f"This parameter is not known here. Known: {known}.")
+                for name in unknown
+            ),
+        ]
+        if problems:
+            raise invalid(problems)
 
     def _read(
         self, name: str, read: Callable[[str], _Value | None], message: str, limit: float | None = None
     ) -> _Value | None:
+        self._known.append(name)
         values = self._given.getlist(name)
         if not values:
             return None
@@ -104,7 +118,7 @@ def _whole(text: str, low: int, high: int) -> int | None:
 
 
 def _seconds(text: str, high: float) -> float | None:
-    return float(text) if _DECIMAL.fullmatch(text) and float(text) <= high else None
+    return float(text) if _NUMBER.fullmatch(text) and float(text) <= high else None
 
 
 def _pair(text: str) -> tuple[str, str] | None:

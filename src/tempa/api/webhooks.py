@@ -9,7 +9,7 @@ from tempa.api.auth import WebhooksKeeper
 from tempa.api.body import read_model
 from tempa.api.operation import CURSOR, LIMIT, READING, DeliveryId, Told, operation, query
 from tempa.api.parts import Parts
-from tempa.api.query import Query, page
+from tempa.api.query import TEXT_PATTERN, Query, page
 from tempa.core.errors import Refusal
 from tempa.core.ids import is_id
 from tempa.jobs.wire import Page
@@ -28,7 +28,16 @@ from tempa.webhooks.wire import (
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 
-_ID_TEXT = {"type": "string", "minLength": 1, "maxLength": 256}
+
+class DeliveryPage(Page[DeliveryView]):
+    """A page of deliveries."""
+
+
+class DeadLetterPage(Page[DeadGroupView | DeliveryView]):
+    """Groups of dead letters, or the letters of one."""
+
+
+_ID_TEXT = {"type": "string", "pattern": TEXT_PATTERN}
 
 
 @router.get(
@@ -36,7 +45,7 @@ _ID_TEXT = {"type": "string", "minLength": 1, "maxLength": 256}
     **operation(
         "List deliveries",
         scope="webhooks",
-        answers={200: Told("A page of deliveries, newest first.", Page[DeliveryView])},
+        answers={200: Told("A page of deliveries, newest first.", DeliveryPage)},
         refusals=["invalid-request"],
         parameters=[
             query("status", {"type": "string", "enum": [*DeliveryStatus]}, "Only deliveries in this status."),
@@ -87,7 +96,7 @@ async def get_delivery(delivery_id: DeliveryId, parts: Parts, caller: WebhooksKe
     **operation(
         "List dead letters",
         scope="webhooks",
-        answers={200: Told("The groups, or the letters of one.", Page[DeadGroupView | DeliveryView])},
+        answers={200: Told("The groups, or the letters of one.", DeadLetterPage)},
         refusals=["invalid-request"],
         parameters=[query("group", _ID_TEXT, "List the letters of this group, newest first."), LIMIT, CURSOR],
     ),

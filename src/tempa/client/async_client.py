@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tempa.client.events import JobEvent
     from tempa.client.operations import Accepted
     from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
-    from tempa.webhooks.wire import Discarded, Redriven
+    from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
 
 _sleep = SystemClock().sleep
 
@@ -133,10 +133,10 @@ class AsyncClient:
     # What the server offers
 
     async def engines(self) -> list[dict[str, Any]]:
-        return await self._driver.run(self._do.all_items("/v1/engines"))
+        return await self._driver.run(self._do.documents("/v1/engines"))
 
     async def templates(self) -> list[dict[str, Any]]:
-        return await self._driver.run(self._do.all_items("/v1/templates"))
+        return await self._driver.run(self._do.documents("/v1/templates"))
 
     async def limits(self) -> dict[str, Any]:
         return await self._driver.run(self._do.document("/v1/limits"))
@@ -145,16 +145,17 @@ class AsyncClient:
 
     def deliveries(
         self, *, limit: int | None = None, **conditions: Unpack[DeliveryFilter]
-    ) -> AsyncGenerator[dict[str, Any], None]:
+    ) -> AsyncGenerator[DeliveryView, None]:
         return self._driver.iterate(self._do.deliveries(limit, conditions))
 
-    async def delivery(self, delivery_id: str) -> dict[str, Any]:
+    async def delivery(self, delivery_id: str) -> DeliveryRecord:
         return await self._driver.run(self._do.delivery(delivery_id))
 
-    def dead_letters(
-        self, group: str | None = None, *, limit: int | None = None
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        return self._driver.iterate(self._do.dead_letters(limit, group))
+    async def dead_letters(self) -> list[DeadGroupView]:
+        return await self._driver.run(self._do.dead_letters())
+
+    def dead_letters_in(self, group: str, *, limit: int | None = None) -> AsyncGenerator[DeliveryView, None]:
+        return self._driver.iterate(self._do.dead_letters_in(group, limit))
 
     async def redrive(
         self,
@@ -171,7 +172,7 @@ class AsyncClient:
     # Keys
 
     async def keys(self) -> list[dict[str, Any]]:
-        return await self._driver.run(self._do.all_items("/v1/keys"))
+        return await self._driver.run(self._do.documents("/v1/keys"))
 
     async def create_key(self, name: str, scopes: Sequence[str]) -> dict[str, Any]:
         return await self._driver.run(self._do.create_key(name, scopes))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tempa.client.events import JobEvent
     from tempa.client.operations import Accepted
     from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
-    from tempa.webhooks.wire import Discarded, Redriven
+    from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
@@ -176,11 +176,11 @@ class Client:
 
     def engines(self) -> list[dict[str, Any]]:
         """The engines that run there."""
-        return self._driver.run(self._do.all_items("/v1/engines"))
+        return self._driver.run(self._do.documents("/v1/engines"))
 
     def templates(self) -> list[dict[str, Any]]:
         """The parametric templates, each with its JSON Schema."""
-        return self._driver.run(self._do.all_items("/v1/templates"))
+        return self._driver.run(self._do.documents("/v1/templates"))
 
     def limits(self) -> dict[str, Any]:
         """What one request may ask for."""
@@ -190,17 +190,21 @@ class Client:
 
     def deliveries(
         self, *, limit: int | None = None, **conditions: Unpack[DeliveryFilter]
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[DeliveryView]:
         """Webhook deliveries, newest first."""
         return self._driver.iterate(self._do.deliveries(limit, conditions))
 
-    def delivery(self, delivery_id: str) -> dict[str, Any]:
+    def delivery(self, delivery_id: str) -> DeliveryRecord:
         """One delivery with all its attempts."""
         return self._driver.run(self._do.delivery(delivery_id))
 
-    def dead_letters(self, group: str | None = None, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Dead letters in groups of one address and reason; with `group`, its deliveries."""
-        return self._driver.iterate(self._do.dead_letters(limit, group))
+    def dead_letters(self) -> list[DeadGroupView]:
+        """Dead letters, in groups of one address and reason."""
+        return self._driver.run(self._do.dead_letters())
+
+    def dead_letters_in(self, group: str, *, limit: int | None = None) -> Iterator[DeliveryView]:
+        """The dead letters of a group, newest first."""
+        return self._driver.iterate(self._do.dead_letters_in(group, limit))
 
     def redrive(
         self,
@@ -220,7 +224,7 @@ class Client:
 
     def keys(self) -> list[dict[str, Any]]:
         """The account's API keys, without their secrets."""
-        return self._driver.run(self._do.all_items("/v1/keys"))
+        return self._driver.run(self._do.documents("/v1/keys"))
 
     def create_key(self, name: str, scopes: Sequence[str]) -> dict[str, Any]:
         """Make a key; `api_key` in the answer is shown this once."""

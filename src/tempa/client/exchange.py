@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from secrets import SystemRandom
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,7 +14,6 @@ from tempa.client.effects import Answer, Lost, Pause, Send
 from tempa.client.errors import not_reachable, problem_of, unexpected
 from tempa.core.clock import SystemClock
 from tempa.core.retry import RetryPolicy, full_jitter
-from tempa.jobs.wire import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from tempa.client.errors import TempaProblem
     from tempa.core.retry import Dice
 
-T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
 # Refused for now, or lost between a proxy and the server. 500 is a fault that repeats itself.
@@ -65,15 +63,6 @@ def read(model: type[Model], answer: Answer) -> Model:
     """The answer's body as what Tempa says there. Raises TempaProblem if it is something else."""
     try:
         return model.model_validate_json(answer.body)
-    except ValidationError:
-        raise unexpected(answer) from None
-
-
-def read_items(model: Callable[[dict[str, Any]], T], answer: Answer) -> tuple[list[T], str | None]:
-    """A page's items, each made by `model`, and where the next page begins."""
-    page = read(Page, answer)
-    try:
-        return [model(item) for item in page.items], page.next_cursor
     except ValidationError:
         raise unexpected(answer) from None
 

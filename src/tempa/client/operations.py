@@ -11,9 +11,9 @@ from pydantic import BaseModel, RootModel
 from tempa.client import calls, files, waiting
 from tempa.client.effects import Emit
 from tempa.client.events import follow
-from tempa.client.exchange import exchange, read, read_items
+from tempa.client.exchange import exchange, read
 from tempa.jobs.wire import CancelView, EventView, FileView, JobView, Page, Ticket
-from tempa.webhooks.wire import Discarded, Redriven
+from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 
 _PAGE_ITEMS = 50
+_DEAD_LETTERS = "/v1/webhooks/dead-letters"
 
 
 class Document(RootModel[dict[str, Any]]):
@@ -78,15 +79,15 @@ class Operations:
         position = after
         while True:
             call = calls.look("/v1/events", after=position)
-            events, _ = read_items(EventView.model_validate, (yield from self._exchange(call)))
-            for event in events:
+            page = yield from self._read(Page[EventView], call)
+            for event in page.items:
                 position = max(position, event.position or position)
                 yield Emit(event)
-            if not events:
+            if not page.items:
                 return
 
     def jobs(self, limit: int | None, conditions: JobFilter) -> Flow[None]:
-        return self._list("/v1/jobs", limit, JobView.model_validate, **conditions)
+        return self._list("/v1/jobs", limit, JobView, **conditions)
 
     def cancel(self, job_id: str) -> Flow[CancelView]:
         return self._read(CancelView, calls.cancel(job_id))
@@ -106,28 +107,32 @@ class Operations:
         """A GET that answers an object."""
         return (yield from self._read(Document, calls.look(path))).root
 
-    def all_items(self, path: str) -> Flow[list[dict[str, Any]]]:
-        """A short list, whole."""
-        return (yield from self._read(Page, calls.look(path))).items
+    def documents(self, path: str) -> Flow[list[dict[str, Any]]]:
+        """A GET that answers a short list, whole."""
+        return [item.root for item in (yield from self._all(Document, path))]
 
     def deliveries(self, limit: int | None, conditions: DeliveryFilter) -> Flow[None]:
-        return self._list("/v1/webhooks/deliveries", limit, dict, **conditions)
+        return self._list("/v1/webhooks/deliveries", limit, DeliveryView, **conditions)
 
-    def delivery(self, delivery_id: str) -> Flow[dict[str, Any]]:
-        return self.document(f"/v1/webhooks/deliveries/{quote(delivery_id, safe='')}")
+    def delivery(self, delivery_id: str) -> Flow[DeliveryRecord]:
+        path = f"/v1/webhooks/deliveries/{quote(delivery_id, safe='')}"
+        return self._read(DeliveryRecord, calls.look(path))
 
-    def dead_letters(self, limit: int | None, group: str | None) -> Flow[None]:
-        return self._list("/v1/webhooks/dead-letters", limit, dict, group=group)
+    def dead_letters(self) -> Flow[list[DeadGroupView]]:
+        return self._all(DeadGroupView, _DEAD_LETTERS)
+
+    def dead_letters_in(self, group: str, limit: int | None) -> Flow[None]:
+        return self._list(_DEAD_LETTERS, limit, DeliveryView, group=group)
 
     def redrive(
         self, conditions: DeadLetterFilter, rate_per_second: float | None, *, dry_run: bool
     ) -> Flow[Redriven]:
         document = calls.redrive_document(conditions, rate_per_second, dry_run=dry_run)
-        return self._read(Redriven, calls.post("/v1/webhooks/dead-letters/redrive", document))
+        return self._read(Redriven, calls.post(f"{_DEAD_LETTERS}/redrive", document))
 
     def discard(self, delivery_ids: Sequence[str], reason: str) -> Flow[Discarded]:
         document = {"delivery_ids": list(delivery_ids), "reason": reason}
-        return self._read(Discarded, calls.post("/v1/webhooks/dead-letters/discard", document))
+        return self._read(Discarded, calls.post(f"{_DEAD_LETTERS}/discard", document))
 
     def create_key(self, name: str, scopes: Sequence[str]) -> Flow[dict[str, Any]]:
         return (yield from self._read(Document, calls.create_key(name, scopes))).root
@@ -140,18 +145,21 @@ class Operations:
         replayed = answer.headers.get("idempotency-replayed", "").lower() == "true"
         return Accepted(read(Ticket, answer), replayed, key)
 
-    def _list(
-        self, path: str, limit: int | None, model: Callable[[dict[str, Any]], object], **query: Any
-    ) -> Flow[None]:
+    def _all(self, model: type[Model], path: str) -> Flow[list[Model]]:
+        return (yield from self._read(Page[model], calls.look(path))).items  # type: ignore[valid-type]
+
+    def _list(self, path: str, limit: int | None, model: type[BaseModel], **query: Any) -> Flow[None]:
+        """Emit the items of a list, page by page."""
         cursor: str | None = None
         left = limit
         while left is None or left > 0:
             count = left if left is not None and left < _PAGE_ITEMS else None  # else the server's own
             call = calls.look(path, limit=count, cursor=cursor, **query)
-            items, cursor = read_items(model, (yield from self._exchange(call)))
-            for item in items[:left]:
+            page = yield from self._read(Page[model], call)  # type: ignore[valid-type]
+            for item in page.items[:left]:
                 yield Emit(item)
-            left = None if left is None else left - len(items)
+            left = None if left is None else left - len(page.items)
+            cursor = page.next_cursor
             if cursor is None:
                 return
 

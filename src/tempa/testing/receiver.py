@@ -15,7 +15,7 @@
 | `/hold` | answers 200 when `release()` is called |
 | `/half-open` | takes the request and never answers |
 | `/reset` | takes the request and resets the connection |
-| `/close` | answers 200, says keep-alive and closes all the same |
+| `/close` | answers 200 as if the connection were to go on, and closes it |
 | `/mute-reuse` | answers the first request of a connection, resets at the second |
 | `/drip-headers`, `/drip-body` | one byte every 50 ms, without end |
 | `/huge-body` | promises 4 GB and sends as fast as it is read |
@@ -80,7 +80,6 @@ class Receiver:
         self._scripts: dict[str, deque[str]] = {}
         self._connections = itertools.count(1)
         self._writers: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
-        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
 
     def __enter__(self) -> Self:
@@ -95,6 +94,7 @@ class Receiver:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         self._socket = socket.create_server((self._host, self._port), family=family)
         self._port = self._socket.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
         self._released, self._stopped = asyncio.Event(), asyncio.Event()
         self._thread.start()
 
@@ -139,7 +139,7 @@ class Receiver:
         with self._changed:
             if not self._changed.wait_for(lambda: len(matching()) >= count, timeout_seconds):
                 raise TimeoutError(f"{len(matching())} of {count} requests came in {timeout_seconds} s")
-            return matching()
+            return matching()[:count]
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -170,10 +170,8 @@ class Receiver:
                 behave = self._record(request)
                 if not await behave(_Reply(writer, request, self._released)):
                     break
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-            pass  # the sender hung up, or does not speak HTTP
-        except asyncio.CancelledError:
-            pass  # close(); streams of Python 3.11 log a canceled handler as a fault
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass  # the sender hung up or speaks no HTTP; or close(), and asyncio would log the cancelling
         finally:
             writer.close()
 
@@ -184,7 +182,8 @@ class Receiver:
             path = request.path if script is None else script[0] if len(script) == 1 else script.popleft()
             self._changed.notify_all()
         name, *arguments = [unquote(part) for part in urlsplit(path).path.strip("/").split("/")]
-        return lambda reply: _BEHAVIOURS.get(name, _ok)(reply, *arguments)
+        behave = _BEHAVIOURS.get(name)
+        return _ok if behave is None else lambda reply: behave(reply, *arguments)
 
 
 async def _read(reader: asyncio.StreamReader, connection: int, turn: int) -> Received:
@@ -210,7 +209,7 @@ class _Reply:
         await self.writer.drain()
 
     async def answer(self, status: int, *headers: str, body: bytes = b"") -> bool:
-        bare = status in (204, 304)
+        bare = status in (204, 304) or self.request.method == "HEAD"
         length = [] if bare else [f"Content-Length: {len(body)}"]
         head = "\r\n".join([f"HTTP/1.1 {status} Answer", *headers, *length, "", ""])
         await self.send(head.encode("latin-1") + (b"" if bare else body))
@@ -221,7 +220,7 @@ class _Reply:
             await self.send(data)
             await asyncio.sleep(seconds)
 
-    def reset(self) -> bool:
+    async def reset(self) -> bool:
         """Zero linger: the kernel sends RST in place of FIN."""
         connection = self.writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -229,38 +228,13 @@ class _Reply:
         return False
 
 
-async def _ok(reply: _Reply, status: str = "200", *_: str) -> bool:
-    return await reply.answer(int(status) if status.isdigit() else 200, body=b"ok")
-
-
-async def _redirect(reply: _Reply, status: str) -> bool:
-    return await reply.answer(int(status), "Location: /landed")
-
-
-async def _retry_after(reply: _Reply, status: str, value: str) -> bool:
-    return await reply.answer(int(status), f"Retry-After: {value}")
+async def _ok(reply: _Reply, status: str = "200") -> bool:
+    return await reply.answer(int(status), body=b"ok")
 
 
 async def _hold(reply: _Reply) -> bool:
     await reply.released.wait()
     return await reply.answer(200, body=b"ok")
-
-
-async def _reset(reply: _Reply) -> bool:
-    return reply.reset()
-
-
-async def _mute_reuse(reply: _Reply) -> bool:
-    return await reply.answer(200, body=b"ok") if reply.request.turn == 1 else reply.reset()
-
-
-async def _gzip_bomb(reply: _Reply) -> bool:
-    megabyte = gzip.compress(bytes(1_000_000))
-    return await reply.answer(200, "Content-Encoding: gzip", body=megabyte * 100)  # members may follow on
-
-
-async def _endless_1xx(reply: _Reply, seconds: str = "0") -> bool:
-    return await reply.endless(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", float(seconds))
 
 
 async def _status_line(reply: _Reply, text: str) -> bool:
@@ -295,29 +269,30 @@ def _head(*headers: str, status: str = "200 OK") -> bytes:
 
 
 _KEPT = _head("Content-Length: 2") + b"ok"
+_HINTS = _head("X-Hint: early", status="103 Early Hints")
 _CHUNKED = _head("Transfer-Encoding: chunked") + b"2\r\nok\r\n"
 _BEHAVIOURS: Mapping[str, _Behaviour] = {
     "ok": _ok,
     "status": _ok,
-    "redirect": _redirect,
-    "retry-after": _retry_after,
+    "redirect": lambda reply, status: reply.answer(int(status), "Location: /landed"),
+    "retry-after": lambda reply, status, value: reply.answer(int(status), f"Retry-After: {value}"),
     "hold": _hold,
     "half-open": _never_ends(b"", b""),
-    "reset": _reset,
+    "reset": lambda reply: reply.reset(),
     "close": _says(_KEPT),
-    "mute-reuse": _mute_reuse,
+    "mute-reuse": lambda reply: _ok(reply) if reply.request.turn == 1 else reply.reset(),
     "drip-headers": _never_ends(b"HTTP/1.1 200 OK\r\nX-Drip: ", b"x"),
     "drip-body": _never_ends(_head("Content-Length: 1000000"), b"x"),
     "huge-body": _never_ends(_head("Content-Length: 4000000000"), b"x" * 65_536, 0),
-    "gzip-bomb": _gzip_bomb,
+    "gzip-bomb": lambda reply: reply.answer(
+        200, "Content-Encoding: gzip", body=gzip.compress(bytes(1_000_000)) * 100
+    ),
     "truncated-body": _says(_head("Content-Length: 1000") + b"0123456789"),
     "surplus": _says(_KEPT + _head("Content-Length: 3", status="500 Smuggled") + b"bad", keep=True),
     "bad-chunks": _says(_CHUNKED + b"nonsense\r\n\r\n"),
     "trailers": _says(_CHUNKED + b"0\r\n", b"X-Trailer: " + b"x" * 1000 + b"\r\n", b"\r\n", times=1000),
-    "endless-1xx": _endless_1xx,
-    "continue": _says(
-        _head(status="100 Continue") + _head("X-Hint: early", status="103 Early Hints") + _KEPT, keep=True
-    ),
+    "endless-1xx": lambda reply, seconds="0": reply.endless(_HINTS, float(seconds)),
+    "continue": _says(_head(status="100 Continue") + _HINTS + _KEPT, keep=True),
     "switch": _never_ends(_head("Upgrade: other", "Connection: Upgrade", status="101 Switching"), b"other"),
     "many-headers": _says(b"HTTP/1.1 200 OK\r\n", b"X-Many: " + b"x" * 100 + b"\r\n", b"\r\n", times=200_000),
     "long-header": _says(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x" * 10_000, b"\r\n\r\n", times=1000),

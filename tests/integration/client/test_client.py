@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import threading
 from collections import deque
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import SHUT_RDWR, create_server
+from itertools import islice
+from socket import create_server
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,190 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-STEP = b"ISO-10303-21;\n" * 20_000
-CUT = object()  # in a script: break the connection here
+    from tests.integration.client.conftest import FakeTempa
+
 TIMEOUT_SECONDS = 10.0
-
-
-@dataclass
-class Request:
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass
-class FakeTempa:
-    """Admits jobs by key and plays, for each request, the next behaviour of its script, then the plain one.
-
-    A behaviour is a status with headers, or `CUT`: what was asked is done, the answer is lost.
-    """
-
-    requests: list[Request] = field(default_factory=list)
-    jobs: dict[str, str] = field(default_factory=dict)  # key -> job id
-    status: str = "queued"
-    script: deque[Any] = field(default_factory=deque)
-    streams: deque[list[Any]] = field(default_factory=deque)  # what each stream of events says
-    downloads: deque[Any] = field(default_factory=deque)
-    held: threading.Event = field(default_factory=threading.Event)  # a wait has come
-    left: threading.Event = field(default_factory=threading.Event)  # a reader of a stream hung up
-    port: int = 0
-
-    def start(self) -> None:
-        """Listen, on the port of last time if there was one."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        self._connections: list[Any] = []
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def stop(self) -> None:
-        """Go away like a process that is killed: at once, connections and all."""
-        self._server.shutdown()
-        self._server.server_close()
-        for connection in self._connections:
-            _cut(connection)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def of(self, method: str, part: str = "") -> list[Request]:
-        return [request for request in self.requests if request.method == method and part in request.path]
-
-    def admit(self, key: str) -> tuple[str, bool]:
-        known = key in self.jobs
-        return self.jobs.setdefault(key, f"cad_{len(self.jobs) + 1}"), known
-
-    def view(self, job_id: str) -> dict[str, Any]:
-        sequence = {"queued": 1, "processing": 2}.get(self.status, 3)
-        artifact = {
-            "name": "model.step",
-            "role": "step",
-            "file_format": "step",
-            "media_type": "model/step",
-            "file_size_bytes": len(STEP),
-            "sha256": hashlib.sha256(STEP).hexdigest(),
-            "download_url": f"{self.url}/v1/artifacts/{job_id}/model.step?signature=s",
-            "expires_at": "2026-01-01T01:00:00Z",
-        }
-        error = {"code": "FILLET_FAILED", "message": "No.", "retryable": False}
-        return {
-            "job_id": job_id,
-            "status": self.status,
-            "created_at": "2026-01-01T00:00:00Z",
-            "result": {**artifact, "artifacts": [artifact], "measurements": {}}
-            if self.status == "completed"
-            else None,
-            "error": error if self.status == "failed" else None,
-            "engine": "opencascade-brep",
-            "sequence": sequence,
-            "attempt": 1,
-            "cached": False,
-            "progress": {"stage": self.status},
-            "compute_time_ms": 0,
-            "peak_rss_bytes": 0,
-            "retained_until": "2026-02-01T00:00:00Z",
-            "tags": {},
-        }
-
-
-def _cut(connection: Any) -> None:
-    try:
-        connection.shutdown(SHUT_RDWR)
-    except OSError:
-        return  # the other side was quicker
-
-
-def _handler(tempa: FakeTempa) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self) -> None:
-            super().setup()
-            tempa._connections.append(self.connection)
-
-        def log_message(self, *_: object) -> None: ...
-
-        def do_GET(self) -> None:
-            self._note(b"")
-            if "/artifacts/" in self.path:
-                self._download()
-            elif self.path.endswith("/events"):
-                self._stream(tempa.streams.popleft())
-            elif "wait=" in self.path and tempa.status == "processing":
-                tempa.held.set()
-                self.rfile.read(1)  # held until somebody cuts the connection
-                self.close_connection = True
-            else:
-                view = tempa.view(self.path.split("/")[3].partition("?")[0])
-                self._answer(200, json.dumps(view).encode(), ETag=f'W/"{view["sequence"]}"')
-
-        def do_POST(self) -> None:
-            self._note(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
-            behaviour = tempa.script.popleft() if tempa.script else None
-            if isinstance(behaviour, tuple):
-                self._answer(behaviour[0], b"", **behaviour[1])
-                return
-            if self.path == "/v1/files":
-                body: dict[str, Any] = {"file_id": "file_1", "sha256": "", "file_size_bytes": 1}
-                body["expires_at"] = "2026-01-01T00:00:00Z"
-                known = False
-            else:
-                job_id, known = tempa.admit(self.headers["Idempotency-Key"])
-                body = {"job_id": job_id, "status": "queued", "created_at": "2026-01-01T00:00:00Z"}
-            if behaviour is CUT:
-                self._hang_up()
-                return
-            self._answer(
-                200 if known else 202, json.dumps(body).encode(), **{"Idempotency-Replayed": str(known)}
-            )
-
-        def _note(self, body: bytes) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            tempa.requests.append(Request(self.command, self.path, headers, body))
-
-        def _answer(self, status: int, body: bytes, **headers: str) -> None:
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def _download(self) -> None:
-            behaviour = tempa.downloads.popleft() if tempa.downloads else STEP
-            if isinstance(behaviour, int):
-                self._answer(behaviour, b"<Error/>")
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(STEP)))
-            self.end_headers()
-            self.wfile.write(behaviour)
-            if len(behaviour) < len(STEP):
-                self._hang_up()
-
-        def _stream(self, parts: list[Any]) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            for part in parts:
-                if part is CUT:
-                    self._hang_up()
-                    return
-                self.wfile.write(part)
-                self.wfile.flush()
-            self.close_connection = True
-            if not parts or b"completed" not in parts[-1]:
-                self.rfile.read(1)  # stay open until the reader hangs up
-                tempa.left.set()
-
-        def _hang_up(self) -> None:
-            self.close_connection = True
-            _cut(self.connection)
-
-    return Handler
 
 
 class Zero:
@@ -248,7 +66,7 @@ class Blocking:
     def take(self, count: int, name: str, *args: Any) -> list[Any]:
         """The first values of an iterator, which is then closed."""
         with closing(getattr(self.client, name)(*args)) as values:
-            return [value for value, _ in zip(values, range(count), strict=False)]
+            return list(islice(values, count))
 
     def close(self) -> None:
         self.client.close()
@@ -285,14 +103,6 @@ Caller = Blocking | Awaited
 
 
 @pytest.fixture
-def tempa() -> Iterator[FakeTempa]:
-    tempa = FakeTempa()
-    tempa.start()
-    yield tempa
-    tempa.stop()
-
-
-@pytest.fixture
 def nap() -> Nap:
     return Nap()
 
@@ -312,7 +122,7 @@ def event(sequence: int, kind: str) -> bytes:
 
 
 def test_a_ticket_whose_answer_is_lost_is_still_one_job(tempa: FakeTempa, caller: Caller, nap: Nap) -> None:
-    tempa.script.extend([CUT, (503, {"Retry-After": "3"}), CUT])
+    tempa.posts.extend([tempa.CUT, (503, {"Retry-After": "3"}), tempa.CUT])
 
     handle = caller.do("generate_model", {"length": 300.0})
 
@@ -365,7 +175,7 @@ def test_a_wait_tells_why_the_job_failed(tempa: FakeTempa, caller: Caller) -> No
 def test_a_stream_that_is_cut_within_an_event_is_resumed(tempa: FakeTempa, caller: Caller) -> None:
     tempa.streams.extend(
         [
-            [b": hello\n\n", event(1, "queued"), event(2, "started")[:-20], CUT],
+            [b": hello\n\n", event(1, "queued"), event(2, "started")[:-20], tempa.CUT],
             [b'event: progress\ndata: {"fraction": 0.5}\n\n', event(2, "started"), event(3, "completed")],
         ]
     )
@@ -393,12 +203,12 @@ def test_a_download_is_verified_and_survives_broken_transfers_and_expired_links(
     tempa: FakeTempa, caller: Caller, tmp_path: Path
 ) -> None:
     tempa.status = "completed"
-    tempa.downloads.extend([STEP[:1000], 403, bytes(len(STEP)), 503])
+    tempa.downloads.extend([tempa.content[:1000], 403, bytes(len(tempa.content)), 503])
 
     (path,) = caller.do("download", "cad_1", tmp_path)
 
     assert path == tmp_path / "model.step"
-    assert path.read_bytes() == STEP
+    assert path.read_bytes() == tempa.content
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -414,13 +224,13 @@ def test_links_are_followed_without_the_key(tempa: FakeTempa, caller: Caller, tm
 
 def test_a_file_is_sent_again_from_its_beginning(tempa: FakeTempa, caller: Caller, tmp_path: Path) -> None:
     file = tmp_path / "part.step"
-    file.write_bytes(STEP)
-    tempa.script.append(CUT)
+    file.write_bytes(tempa.content)
+    tempa.posts.append(tempa.CUT)
 
     assert caller.do("upload", file).file_id == "file_1"
 
-    assert [request.body == STEP for request in tempa.of("POST")] == [True, True]
-    assert {request.headers["content-length"] for request in tempa.of("POST")} == {str(len(STEP))}
+    assert [request.body == tempa.content for request in tempa.of("POST")] == [True, True]
+    assert {request.headers["content-length"] for request in tempa.of("POST")} == {str(len(tempa.content))}
 
 
 def test_a_disk_that_cannot_be_written_is_not_taken_for_a_broken_connection(
@@ -467,8 +277,9 @@ def test_a_local_server_that_comes_back_on_another_port_is_found_again(
         (tmp_path / "tempa/ready.json").write_text(json.dumps(ready))
 
     def start_elsewhere() -> None:
-        tempa.port = 0
-        tempa.start()
+        with create_server(("127.0.0.1", before)):  # that port is somebody else's now
+            tempa.port = 0
+            tempa.start()
         write_ready_file()
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -476,10 +287,9 @@ def test_a_local_server_that_comes_back_on_another_port_is_found_again(
     write_ready_file()
     before = tempa.port
     with closing(kind(nap, None)) as caller:
-        with create_server(("127.0.0.1", 0)):
-            tempa.stop()
-            nap.meanwhile.append(start_elsewhere)
+        tempa.stop()
+        nap.meanwhile.append(start_elsewhere)
 
-            assert caller.do("job", "cad_1").job_id == "cad_1"
+        assert caller.do("job", "cad_1").job_id == "cad_1"
 
     assert tempa.port != before

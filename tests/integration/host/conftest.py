@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import select
 from dataclasses import dataclass, field
@@ -25,13 +24,16 @@ class Processes:
     """Processes by name, each held by a pidfd from when it told its number."""
 
     pidfds: dict[str, int] = field(default_factory=dict)
+    dead: set[str] = field(default_factory=set)  # before they could be held
 
     def hold(self, name: str, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        try:
             self.pidfds[name] = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self.dead.add(name)
 
     def gone(self, name: str, within_seconds: float = 0.0) -> bool:
-        return bool(select.select([self.pidfds[name]], [], [], within_seconds)[0])
+        return name in self.dead or bool(select.select([self.pidfds[name]], [], [], within_seconds)[0])
 
     def close(self) -> None:
         for pidfd in self.pidfds.values():

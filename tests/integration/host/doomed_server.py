@@ -20,7 +20,7 @@ async def _serve(module: str, folder: Path) -> None:
     work = {"do": "grandchild", "then": "wait"}
     limits = RunLimits(timeout_seconds=60, memory_bytes=1 << 30)
     attempt = asyncio.create_task(host.run(Order("wild", module, "fork", work, folder, limits), _tell))
-    await asyncio.sleep(0)  # let it start its zygote
+    await asyncio.wait({attempt}, timeout=0)  # let it start its zygote
     _tell(f"zygote {host.health()[0].pid}", None)
     await attempt
 

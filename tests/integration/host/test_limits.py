@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -93,8 +94,12 @@ async def test_a_signal_that_the_server_holds_back_reaches_the_child(run: Any) -
     assert made.measurements["blocked"] == []
 
 
-async def test_a_child_holds_no_descriptor_but_its_own(run: Any) -> None:
+async def test_a_child_holds_no_descriptor_but_its_own(run: Any, watcher: Any) -> None:
+    neighbour = asyncio.create_task(run("spin_in_c"))
+    await watcher.reached("begun")
     seen = (await run("look_around")).measurements["descriptors"]
+    neighbour.cancel()
+    await asyncio.wait({neighbour})
     assert seen.pop("0") == "/dev/null"
     assert seen.pop("1") == seen.pop("2")
     ((_, channel),) = seen.items()

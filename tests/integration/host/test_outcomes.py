@@ -105,7 +105,8 @@ async def test_a_signal_is_a_crash_with_its_name(run: Any, watcher: Any, name: s
     assert watcher.processes.gone("begun")
 
 
-async def test_a_crash_keeps_the_last_words_of_the_kernel(run: Any) -> None:
+async def test_a_crash_keeps_the_last_words_of_the_kernel(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # the host's own doing, not the machine's
     error = error_of(await run("segfault"))
     assert error.code == "KERNEL_CRASHED"
     assert error.detail == {"signal": "SIGSEGV", "kernel": "about to fall\nsaid by C"}
@@ -142,6 +143,12 @@ async def test_what_an_engine_prints_is_bounded_in_an_error(run: Any) -> None:
     assert kernel.endswith("the end")
     assert len(kernel) <= 4096
     assert not any(ord(character) < 32 and character not in "\n\t" for character in kernel)
+
+
+async def test_an_engine_that_prints_without_end_does_not_fill_the_disk(run: Any) -> None:
+    made = await run("print_until_trimmed", timeout_seconds=5.0)
+    assert isinstance(made, Made)
+    assert made.measurements["size_bytes"] < MIB
 
 
 async def test_progress_in_an_inner_loop_is_thinned_out(run: Any, watcher: Any) -> None:

@@ -221,11 +221,22 @@ async def test_closing_ends_everything(watcher: Any, host: EngineHost, run: Any)
     assert watcher.processes.gone("grandchild", DEATH_SECONDS)
 
 
-async def test_nothing_looks_at_processes_when_none_runs(run: Any) -> None:
+async def test_closing_does_not_wait_for_a_zygote_that_does_not_answer(
+    host: EngineHost, processes: Any
+) -> None:
+    await host.warm("wild_engine")
+    (stuck,) = host.health()
+    processes.hold("zygote", stuck.pid)
+    os.kill(stuck.pid, signal.SIGSTOP)
+    await asyncio.wait_for(host.close(), DEATH_SECONDS)
+    assert processes.gone("zygote")
+
+
+async def test_no_timer_is_left_of_an_attempt_that_ended(run: Any) -> None:
     await run("make", text="x")
     timers = getattr(asyncio.get_running_loop(), "_scheduled")  # noqa: B009 - asyncio's own, and private
     pending = {timer._callback.__qualname__ for timer in timers if not timer.cancelled()}
-    assert not {name for name in pending if name.startswith("Watch.")}
+    assert not {name for name in pending if name.startswith(("Watch.", "Attempt."))}
 
 
 @pytest.fixture

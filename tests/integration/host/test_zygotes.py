@@ -117,16 +117,17 @@ async def test_a_thread_in_the_zygote_forbids_forks_and_a_new_zygote_takes_over(
 async def test_a_spoiled_zygote_lets_its_attempts_finish(
     host: EngineHost, run: Any, watcher: Any, tmp_path: Path, make_order: Any
 ) -> None:
-    """The one that runs is not harmed by a thread beside its fork; only new forks are."""
     os.mkfifo(tmp_path / "word")
     running = asyncio.create_task(run("wait_for_word"))
     await watcher.reached("begun")
+    watcher.processes.hold("first", host.health()[0].pid)
     host._fork._current["wild_engine"].retire()
     assert isinstance(await run("make", text="x"), Made)
     assert {zygote.running for zygote in host.health()} == {0, 1}
     await asyncio.to_thread((tmp_path / "word").write_text, "go", encoding="utf-8")
     made = await running
     assert made.measurements == {"word": "go"}
+    assert watcher.processes.gone("first", 2.0)
 
 
 async def test_an_engine_that_always_starts_threads_is_unavailable(host: EngineHost, run: Any) -> None:

@@ -6,12 +6,17 @@ import asyncio
 import socket
 import threading
 from ipaddress import ip_network
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pycurl
 import pytest
 
+from tempa.adapters.senders.curl.exchange import Exchange, Rules
 from tempa.adapters.senders.curl.names import Place
+from tempa.adapters.senders.curl.transfer import Transfer
 from tempa.testing.receiver import Receiver
+from tempa.webhooks.ports import Outbound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +112,45 @@ async def test_a_refused_address_beside_an_allowed_one_stops_the_request_at_the_
     monkeypatch.setattr(half._names, "known", lambda _: Place(False, ("::1", "127.0.0.1")))
     assert (await send(receiver.url("/ok", "hook.example"), half)).error == "blocked_address"
     assert receiver.requests == []
+
+
+def test_once_an_address_was_refused_nothing_more_is_connected_to_and_nothing_sent() -> None:
+    """An attempt at another address of the same name may be under way already."""
+    rules = Rules(LOOPBACK_4, 1.0, "Tempa", 1.0, None)
+    transfer = Transfer(rules, lambda _: None)
+    future: asyncio.Future[Any] = asyncio.Future(loop=asyncio.new_event_loop())
+    transfer.load(Exchange(Outbound("http://hook.example/", (), b"", 1.0), future, 0.0, None))
+    assert transfer._before_request() == pycurl.PREREQFUNC_OK
+    for host in ("10.0.0.1", "127.0.0.1"):
+        address = SimpleNamespace(
+            addr=(host, 80), family=socket.AF_INET, socktype=socket.SOCK_STREAM, protocol=0
+        )
+        assert transfer._open_socket(pycurl.SOCKTYPE_IPCXN, address) == pycurl.SOCKET_BAD
+    assert transfer._before_request() == pycurl.PREREQFUNC_ABORT
+    transfer.close()
+    future.get_loop().close()
+
+
+async def test_whoever_stops_waiting_for_a_name_takes_it_from_nobody(
+    send: Send, make_sender: Callable[..., CurlSender], receiver: Receiver
+) -> None:
+    asked, let_go = threading.Event(), threading.Event()
+
+    def resolve(_: str) -> list[str]:
+        asked.set()
+        let_go.wait(20)
+        return ["127.0.0.1"]
+
+    sender = make_sender(resolve=resolve, connect_timeout_seconds=10.0)
+    first, second = (
+        asyncio.ensure_future(send(receiver.url("/ok", "hook.example"), sender)) for _ in range(2)
+    )
+    await asyncio.to_thread(asked.wait, 10)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    let_go.set()
+    assert (await second).status == 200
 
 
 async def test_the_name_is_looked_up_once_and_the_host_header_keeps_it(

@@ -54,6 +54,15 @@ async def test_a_connection_is_kept(send: Send, receiver: Receiver) -> None:
     ]
 
 
+async def test_as_many_connections_are_kept_as_were_needed(send: Send, receiver: Receiver) -> None:
+    for turn in (1, 2):
+        sends = [asyncio.ensure_future(send("/hold")) for _ in range(20)]
+        await asyncio.to_thread(receiver.wait_for, 20 * turn)
+        receiver.release()
+        await asyncio.gather(*sends)
+    assert {request.connection for request in receiver.requests} == set(range(1, 21))
+
+
 async def test_a_second_answer_nobody_asked_for_is_dropped_with_its_connection(
     send: Send, receiver: Receiver
 ) -> None:

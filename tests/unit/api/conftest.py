@@ -50,6 +50,7 @@ class World:
     webhooks: FakeWebhooks = field(default_factory=FakeWebhooks)
     readiness: dict[str, str] = field(default_factory=lambda: {"store": "ok"})
     cors_origins: tuple[str, ...] = ()
+    limits: Limits = LIMITS
     engines: dict[str, Any] = field(default_factory=lambda: {"opencascade-brep": FakeEngine()})
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class World:
             store=stores,
             clock=self.clock,
             engines=self.engines,
-            limits=LIMITS,
+            limits=self.limits,
             addresses=Addresses(),
             meter=NoMeter(),
             retention_days=30,
@@ -84,7 +85,7 @@ class World:
             link_keys=(LINK_KEY,),
             wake=self.wake,
             clock=self.clock,
-            limits=LIMITS,
+            limits=self.limits,
             engines=self.engines,
             cors_origins=self.cors_origins,
             render_metrics=self._render,
@@ -150,9 +151,7 @@ class World:
         kept = await self.artifacts.keep(prefix, folder, [made])
         result = Result(artifacts=kept, measurements={"volume": 1.0})
         self.jobs.tell(job.id, "job.started", epoch=1)
-        return self.jobs.tell(
-            job.id, "job.completed", result=result, completed_at=NOW + timedelta(seconds=2)
-        )
+        return self.jobs.tell(job.id, "job.completed", result=result, completed_at=NOW + timedelta(seconds=2))
 
 
 @pytest.fixture

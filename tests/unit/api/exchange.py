@@ -41,12 +41,15 @@ class Exchange:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._app(self._scope, self._receive, self._send))
+        self._task = asyncio.create_task(self._call())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.leave()
         await self.done()
+
+    async def _call(self) -> None:
+        await self._app(self._scope, self._receive, self._send)
 
     def send_body(self, chunk: bytes, *, more: bool = False) -> None:
         self._incoming.put_nowait({"type": "http.request", "body": chunk, "more_body": more})

@@ -38,7 +38,8 @@ class FakeEngine:
     limits = RunLimits(1.0, 1 << 20)
 
     def read(self, body: Mapping[str, Any]) -> Reading:
-        length = (body.get("parameters") or {}).get("length")
+        parameters = body.get("parameters")
+        length = parameters.get("length") if isinstance(parameters, dict) else None
         if not isinstance(length, (int, float)) or not 0 < length < 1e6:
             return Reading(None, (Problem("/parameters/length", "Must be a length in mm.", 1e6),))
         return Reading({"length": length})
@@ -240,7 +241,9 @@ class FakeWebhooks:
         return found[ids.index(before) + 1 if before else 0 :][:limit]
 
     async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None:
-        return next((row for row in self.rows if row[0].id == delivery_id and row[0].account == account), None)
+        return next(
+            (row for row in self.rows if row[0].id == delivery_id and row[0].account == account), None
+        )
 
     async def dead_groups(self, account: str) -> list[DeadGroup]:
         return self.groups

@@ -87,7 +87,17 @@ async def test_a_range_is_a_part(
 
 @pytest.mark.parametrize(
     "asked",
-    ["bytes=0-1,5-6", "lines=1-2", "bytes=5-4", "bytes=a-b", "bytes=-", "bytes", "", "bytes=1-2-3", "bytes=--1"],
+    [
+        "bytes=0-1,5-6",
+        "lines=1-2",
+        "bytes=5-4",
+        "bytes=a-b",
+        "bytes=-",
+        "bytes",
+        "",
+        "bytes=1-2-3",
+        "bytes=--1",
+    ],
 )
 async def test_a_range_we_do_not_serve_is_the_whole_file(
     anyone: httpx2.AsyncClient, url: str, asked: str
@@ -105,7 +115,8 @@ async def test_a_range_outside_is_416(anyone: httpx2.AsyncClient, url: str, aske
 
 
 @pytest.mark.parametrize(
-    ("if_range", "status"), [(ETAG, 206), (f"W/{ETAG}", 200), ('"x"', 200), ("Mon, 30 Nov 2026 12:00:00 GMT", 200)]
+    ("if_range", "status"),
+    [(ETAG, 206), (f"W/{ETAG}", 200), ('"x"', 200), ("Mon, 30 Nov 2026 12:00:00 GMT", 200)],
 )
 async def test_if_range_guards_the_part(
     anyone: httpx2.AsyncClient, url: str, if_range: str, status: int
@@ -161,9 +172,7 @@ async def test_what_the_job_did_not_publish_is_404(
         assert answer.status_code == 404
 
 
-async def test_after_its_retention_a_file_is_gone(
-    world: World, anyone: httpx2.AsyncClient, job: Job
-) -> None:
+async def test_after_its_retention_a_file_is_gone(world: World, anyone: httpx2.AsyncClient, job: Job) -> None:
     world.clock.advance(30 * 86_400)
     answer = await anyone.get(world.parts.links.artifact(job.id, "model.step")[0])
     assert (answer.status_code, answer.json()["code"]) == (410, "GONE")

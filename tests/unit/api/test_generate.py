@@ -113,7 +113,12 @@ async def test_json_that_is_no_request_is_422(http: httpx2.AsyncClient, body: by
 
 
 async def test_all_faults_are_told_at_once(http: httpx2.AsyncClient) -> None:
-    body: dict[str, Any] = {"parameters": {"length": -1}, "priority": 10, "nonsense": 1, "webhook_events": ["x"]}
+    body: dict[str, Any] = {
+        "parameters": {"length": -1},
+        "priority": 10,
+        "nonsense": 1,
+        "webhook_events": ["x"],
+    }
     answer = await http.post(ROUTE, json=body)
     faults = answer.json()["errors"]
     assert {fault["pointer"] for fault in faults} == {

@@ -104,8 +104,12 @@ async def test_older_jobs_are_asked_for_less_often(
     assert (await http.get(f"/v1/jobs/{job.id}")).headers["retry-after"] == seconds
 
 
-@pytest.mark.parametrize("job_id", ["cad_00000000000000000000000000", "nonsense", "%00", "cad_", "..%2f..", "ä"])
-@pytest.mark.parametrize(("method", "rest"), [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("GET", "/events")])
+@pytest.mark.parametrize(
+    "job_id", ["cad_00000000000000000000000000", "nonsense", "%00", "cad_", "..%2f..", "ä"]
+)
+@pytest.mark.parametrize(
+    ("method", "rest"), [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("GET", "/events")]
+)
 async def test_what_is_not_there_is_404(
     http: httpx2.AsyncClient, job_id: str, method: str, rest: str
 ) -> None:
@@ -116,7 +120,14 @@ async def test_what_is_not_there_is_404(
 
 @pytest.mark.parametrize(
     ("method", "rest"),
-    [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", "/retry"), ("GET", "/events"), ("POST", "/token")],
+    [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/cancel"),
+        ("POST", "/retry"),
+        ("GET", "/events"),
+        ("POST", "/token"),
+    ],
 )
 async def test_the_job_of_another_account_is_404(world: World, method: str, rest: str) -> None:
     job = await world.finish(await world.a_job())
@@ -208,6 +219,8 @@ async def test_all_that_is_wrong_with_a_query_is_told_at_once(http: httpx2.Async
         "tag=:x",
         "status=",
         "status=QUEUED",
+        "stauts=queued",
+        "token=x",
     ],
 )
 async def test_a_malformed_query_is_422(http: httpx2.AsyncClient, query: str) -> None:
@@ -216,7 +229,7 @@ async def test_a_malformed_query_is_422(http: httpx2.AsyncClient, query: str) ->
     assert answer.json()["errors"][0]["pointer"] == f"/{query.partition('=')[0]}"
 
 
-@pytest.mark.parametrize("query", ["limit=200", "since=2026-11-30t12:00:00z", "tag=x:", "other=1", ""])
+@pytest.mark.parametrize("query", ["limit=200", "since=2026-11-30t12:00:00z", "tag=x:", ""])
 async def test_an_unusual_query_is_read(http: httpx2.AsyncClient, query: str) -> None:
     assert (await http.get(f"/v1/jobs?{query}")).status_code == 200
 
@@ -300,10 +313,12 @@ async def test_the_feed_is_read_from_position_to_position(world: World, http: ht
     first = (await http.get("/v1/events?limit=2")).json()
     assert [event["type"] for event in first["items"]] == ["job.queued", "job.started"]
     assert first["next_cursor"] == str(first["items"][-1]["position"])
-    for name in ("after", "cursor"):
-        second = (await http.get(f"/v1/events?{name}={first['next_cursor']}")).json()
-        assert [(event["sequence"], event["type"]) for event in second["items"]] == [(3, "job.canceled")]
-    last = (await http.get(f"/v1/events?after={second['next_cursor']}")).json()
+    rest = [
+        (await http.get(f"/v1/events?{name}={first['next_cursor']}")).json() for name in ("after", "cursor")
+    ]
+    assert rest[0] == rest[1]
+    assert [(event["sequence"], event["type"]) for event in rest[0]["items"]] == [(3, "job.canceled")]
+    last = (await http.get(f"/v1/events?after={rest[0]['next_cursor']}")).json()
     assert last == {"items": [], "next_cursor": None}
 
 

@@ -76,7 +76,9 @@ async def test_a_server_that_stops_is_alive_and_not_ready(world: World) -> None:
         assert (await http.get("/livez")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/nonsense", "/v1/jobs/", "/docs", "/redoc", "/v1//jobs", "/V1/jobs"])
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/nonsense", "/v1/jobs/", "/docs", "/redoc", "/v1//jobs", "/V1/jobs"]
+)
 async def test_a_path_that_is_none_is_404(http: httpx2.AsyncClient, path: str) -> None:
     answer = await http.get(path)
     assert answer.status_code == 404
@@ -108,7 +110,17 @@ async def test_a_method_that_is_not_served_names_all_that_are(
 
 
 @pytest.mark.parametrize(
-    "path", ["/livez", "/readyz", "/metrics", "/openapi.json", "/v1/jobs", "/v1/limits", "/v1/events", "/v1/nonsense"]
+    "path",
+    [
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/v1/jobs",
+        "/v1/limits",
+        "/v1/events",
+        "/v1/nonsense",
+    ],
 )
 async def test_head_is_get_without_the_body(http: httpx2.AsyncClient, path: str) -> None:
     get, head = await http.get(path), await http.head(path)
@@ -166,7 +178,11 @@ async def test_every_problem_has_the_same_form(world: World, http: httpx2.AsyncC
 async def test_browsers_of_listed_origins_may_read(make_world: Callable[..., World]) -> None:
     world = make_world(cors_origins=("https://console.example",))
     origin = {"Origin": "https://console.example"}
-    preflight = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    preflight = {
+        **origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
     async with world.bare_client() as http:
         asked = await http.options("/v1/models/generate", headers=preflight)
         answer = await http.get("/v1/jobs", headers=origin)

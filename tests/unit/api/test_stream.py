@@ -103,9 +103,7 @@ async def test_a_client_ahead_of_the_job_is_let_go_when_the_job_ends(world: Worl
 
 
 @pytest.mark.parametrize("seen", ["x", "-1", "1.5", "9" * 19])
-async def test_a_last_event_id_that_is_none_is_422(
-    world: World, http: httpx2.AsyncClient, seen: str
-) -> None:
+async def test_a_last_event_id_that_is_none_is_422(world: World, http: httpx2.AsyncClient, seen: str) -> None:
     job = await world.a_job()
     answer = await http.get(f"/v1/jobs/{job.id}/events", headers={"Last-Event-ID": seen})
     assert answer.status_code == 422

@@ -52,10 +52,9 @@ AN_ATTEMPT = Attempt(
 )
 
 
-async def test_deliveries_are_listed_by_the_page_and_filtered(
-    world: World, http: httpx2.AsyncClient
-) -> None:
-    world.webhooks.rows = [(a_delivery(), []) for _ in range(3)] + [(a_delivery(account="other"), [])]
+async def test_deliveries_are_listed_by_the_page_and_filtered(world: World, http: httpx2.AsyncClient) -> None:
+    world.webhooks.rows = [(a_delivery(), []) for _ in range(3)]
+    world.webhooks.rows.append((a_delivery(account="other"), []))
     query = "status=dead&job_id=cad_1&endpoint_id=ep_1&limit=2"
     first = (await http.get(f"/v1/webhooks/deliveries?{query}")).json()
     second = (await http.get(f"/v1/webhooks/deliveries?{query}&cursor={first['next_cursor']}")).json()

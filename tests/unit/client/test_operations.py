@@ -93,17 +93,35 @@ class TestAsking:
         assert world.calls[0].path == "/v1/jobs/..%2Fkeys%2Fkey_1%3Fx%3D%23"
 
 
+def delivery(number: int) -> dict[str, Any]:
+    return {
+        "delivery_id": f"dlv_{number}",
+        "event_id": "evt_1",
+        "type": "cad_generation.completed",
+        "job_id": "cad_1",
+        "endpoint_id": "ep_1",
+        "url": "https://shop.example/hook",
+        "status": "dead",
+        "attempt_count": 6,
+        "reason": "exhausted",
+        "what_next": "Re-drive it.",
+        "created_at": "2026-01-01T00:00:00Z",
+        "next_attempt_at": None,
+        "finished_at": None,
+    }
+
+
 class TestLists:
     def pages(self, *sizes: int) -> list[Answer]:
         numbers = iter(range(100))
-        items = [[{"delivery_id": f"dlv_{next(numbers)}"} for _ in range(size)] for size in sizes]
+        items = [[delivery(next(numbers)) for _ in range(size)] for size in sizes]
         cursors = [f"c{number}" for number in range(1, len(sizes))] + [None]
         return [answer(items=page, next_cursor=cursor) for page, cursor in zip(items, cursors, strict=True)]
 
     def test_pages_are_read_to_the_last(self, do: Operations, world: World) -> None:
         world.run(do.deliveries(None, {"status": "dead"}), *self.pages(2, 0, 3))
 
-        assert [item["delivery_id"] for item in world.emitted] == [f"dlv_{number}" for number in range(5)]
+        assert [item.delivery_id for item in world.emitted] == [f"dlv_{number}" for number in range(5)]
         assert [call.query.get("cursor") for call in world.calls] == [None, "c1", "c2"]
         assert {call.query["status"] for call in world.calls} == {"dead"}
 

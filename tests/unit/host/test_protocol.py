@@ -5,7 +5,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempa.engines.host.protocol import (
@@ -38,7 +38,7 @@ seconds = st.floats(0, 1e6)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=10,
+    max_leaves=5,
 )
 objects = st.dictionaries(st.text(), json_values)
 messages: st.SearchStrategy[Message] = st.one_of(
@@ -59,12 +59,14 @@ messages: st.SearchStrategy[Message] = st.one_of(
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(messages)
 def test_a_message_survives_the_wire(message: Message) -> None:
     assert decode(encode(message)) == message
 
 
-@given(st.lists(messages, max_size=5), st.data())
+@settings(deadline=None, max_examples=50)  # drawing the messages is slow, not what is tested
+@given(st.lists(messages, max_size=3), st.data())
 def test_frames_come_whole_out_of_any_pieces(sent: list[Message], data: st.DataObject) -> None:
     stream = b"".join(frame(message) for message in sent)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))

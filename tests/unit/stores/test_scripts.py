@@ -17,7 +17,9 @@ end;
 
 
 def test_a_script_is_cut_between_statements_and_nowhere_else() -> None:
-    script = f"-- first; really\ncreate table a (x text default ';');\n\n{TRIGGER}insert into a\nvalues (1);\n"
+    script = (
+        f"-- first; really\ncreate table a (x text default ';');\n\n{TRIGGER}insert into a\nvalues (1);\n"
+    )
 
     parts = list(statements(script))
 
@@ -41,7 +43,9 @@ def test_the_statements_are_what_sqlite_itself_takes_from_the_script() -> None:
     for statement in statements(script.text):
         in_parts.execute(statement)
 
-    tables = [list(db.execute("select name, sql from sqlite_schema order by name")) for db in (whole, in_parts)]
+    tables = [
+        list(db.execute("select name, sql from sqlite_schema order by name")) for db in (whole, in_parts)
+    ]
     whole.close()
     in_parts.close()
     assert tables[0] == tables[1]

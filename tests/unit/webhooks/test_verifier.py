@@ -127,6 +127,21 @@ def test_another_secret_another_id_another_time_do_not_match() -> None:
     assert reason(BODY, headers() | {"webhook-signature": "v1," + "A" * 43 + "="}, SECRET) == "no_match"
 
 
+def test_a_good_signature_under_another_version_or_misspelt_does_not_match() -> None:
+    good = headers()["webhook-signature"]
+    for altered in (
+        good.replace("v1,", "v2,"),
+        good.replace("v1,", "v1,!"),
+        good + "!",
+        good.replace("v1", "V1"),
+    ):
+        assert reason(BODY, headers() | {"webhook-signature": altered}, SECRET) == "no_match"
+
+
+def test_an_id_that_is_no_text_is_malformed() -> None:
+    assert reason(BODY, headers() | {"webhook-id": "evt_\udc80"}, SECRET) == "malformed_header"
+
+
 @pytest.mark.parametrize(
     "secrets",
     [
@@ -154,7 +169,17 @@ def test_a_body_that_is_not_raw_bytes_is_told(body: Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{", '{"id": 5}', "{}", '{"id": NaN}', '"x"', "[" * 100_000, '{"n": ' + "9" * 5000 + "}"],
+    [
+        "",
+        "[]",
+        "{",
+        '{"id": 5}',
+        "{}",
+        f'{{"id": "{ID}", "n": NaN}}',
+        '"x"',
+        "[" * 100_000,
+        f'{{"id": "{ID}", "n": {"9" * 5000}}}',
+    ],
 )
 def test_signed_bytes_that_are_no_event_are_told(text: str) -> None:
     assert reason(text.encode(), headers(body=text.encode()), SECRET) == "invalid_body"

@@ -81,10 +81,6 @@ class Attempt:
         """What the child inherits: its end of the channel, and its output."""
         return self._channel.childs_end.fileno(), self._output.fileno()
 
-    def asked(self) -> None:
-        """The descriptors are on their way to the child."""
-        self._channel.childs_end.close()
-
     @property
     def begun(self) -> bool:
         """Whether a child is known."""

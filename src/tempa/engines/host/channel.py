@@ -85,7 +85,7 @@ class Channel:
         self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
-        """Close both ends, as far as they are the host's."""
+        """Close both ends; the child's is the host's copy."""
         self._stop_reading()
         self._loop.remove_writer(self._socket)
         self._socket.close()

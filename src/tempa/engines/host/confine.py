@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tempa.engines.host.protocol import Task
 
 _PR_SET_PDEATHSIG = 1
-_LINE_BUFFERED = 1  # _IOLBF
 # Between SIGXCPU, which tells what happened, and SIGKILL, which a handler cannot catch.
 _CPU_GRACE_SECONDS = 5
 _OOM_SCORE = "1000"
@@ -65,16 +64,6 @@ def print_to(output: int) -> None:
     """Make an open file this process's stdout and stderr."""
     os.dup2(output, 1)
     os.dup2(output, 2)
-
-
-def buffer_lines() -> None:
-    """Let C and C++ print line by line, as Python's `-u` does for Python.
-
-    What lies in a buffer is lost when a kernel crashes, and printed by every child when it was there
-    before the fork. To be called before anything is printed.
-    """
-    stdout = ctypes.c_void_p.in_dll(_libc, "stdout")
-    _libc.setvbuf(stdout, None, _LINE_BUFFERED, 0)
 
 
 def flush_output() -> None:

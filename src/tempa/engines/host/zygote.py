@@ -184,7 +184,6 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     confine.die_with_parent(arguments.host)  # while loading, nobody listens to the line
-    confine.buffer_lines()
     gc.disable()  # with freeze, below: children share these pages as long as nothing writes to them
     try:
         runner = load(arguments.module)

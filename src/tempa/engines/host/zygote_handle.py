@@ -121,7 +121,6 @@ class ZygoteHandle:
             return
         self._attempts[attempt.number] = attempt
         self._send(Fork(attempt.number), attempt.descriptors())
-        attempt.asked()
         self._loop.call_later(self._launch.fork_seconds, self._expect_begun, attempt.number)
 
     def kill(self, number: int) -> None:
@@ -251,7 +250,8 @@ def _start(module: str, launch: Launch, line: int, output: Output) -> subprocess
     path = [str(folder) for folder in launch.extra_path]
     path += [inherited] if (inherited := os.environ.get("PYTHONPATH")) else []
     return subprocess.Popen(
-        # -u: what is printed is in the file when the process dies. -P: no imports from where we stand.
+        # -u: nothing printed waits in a buffer, of Python or C, to be lost in a crash or printed again
+        # by every fork. -P: no imports from where the server happens to stand.
         [launch.python, "-u", "-P", "-m", "tempa.engines.host.zygote", *arguments],
         env=os.environ | _ONE_THREAD | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
         stdin=subprocess.DEVNULL,

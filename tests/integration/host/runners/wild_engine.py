@@ -166,6 +166,14 @@ def _print_garbage(work: Mapping[str, Any], folder: Path, progress: Progress) ->
         os.abort()
 
 
+def _print_until_trimmed(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
+    """Print 2 MiB, and wait for as long as they all lie there."""
+    os.write(1, b"x" * (2 * _MIB))
+    while (size_bytes := os.fstat(1).st_size) >= 2 * _MIB:
+        _until_looked_at()
+    return Report((), {"size_bytes": size_bytes})
+
+
 def _speak_garbage(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
     """Trample on the channel as a kernel that went wild in memory might."""
     for descriptor in _sockets():
@@ -254,6 +262,7 @@ _ACTS: dict[str, Any] = {
         _exit_at_once,
         _grandchild,
         _print_garbage,
+        _print_until_trimmed,
         _speak_garbage,
         _huge_report,
         _unwritten,

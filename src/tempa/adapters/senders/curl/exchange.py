@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from tempa.adapters.senders.curl.transfer import Transfer
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Answer, Outbound
 
@@ -31,7 +30,7 @@ class Rules:
 
 
 class Exchange:
-    """A request, and the future its sender awaits. `transfer` is set while libcurl works on it.
+    """A request, and the future its sender awaits.
 
     `started` is when it was asked for, before the name was looked up (time.monotonic()). `pin` tells
     libcurl the addresses of the host. `fresh` asks for a new connection. Raises ValueError for a
@@ -48,7 +47,6 @@ class Exchange:
         self.pin = pin
         self.header_lines = _header_lines(request.headers)
         self.fresh = False
-        self.transfer: Transfer | None = None
 
 
 def _header_lines(headers: Sequence[tuple[str, str]]) -> list[bytes]:

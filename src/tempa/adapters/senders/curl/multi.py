@@ -48,7 +48,8 @@ class CurlThread:
         self._lock = threading.Lock()  # guards the next four, which other threads touch
         self._errands: deque[tuple[Callable[[Exchange], None], Exchange]] = deque()
         self._woken = self._closing = self._ended = False
-        self._exchanges: dict[pycurl.Curl, Exchange] = {}
+        self._exchanges: dict[pycurl.Curl, Exchange] = {}  # under way, and their handles:
+        self._transfers: dict[Exchange, Transfer] = {}
         self._idle: list[Transfer] = []
         self._bodies: OrderedDict[Exchange, float] = OrderedDict()  # deadlines; all wait equally long
         self._timer: float | None = None
@@ -132,7 +133,7 @@ class CurlThread:
 
     def _begin(self, exchange: Exchange) -> None:
         transfer = self._idle.pop() if self._idle else Transfer(self._rules, self._head_arrived)
-        exchange.transfer = transfer
+        self._transfers[exchange] = transfer
         self._exchanges[transfer.curl] = exchange
         transfer.load(exchange)
         self._multi.add_handle(transfer.curl)
@@ -155,8 +156,7 @@ class CurlThread:
                 self._finish(self._exchanges[curl], code)
 
     def _finish(self, exchange: Exchange, code: int) -> None:
-        transfer = exchange.transfer
-        assert transfer is not None, "only what is under way can end"
+        transfer = self._transfers[exchange]
         again = transfer.died_unheard(code)
         if not again:
             self._answers.append((exchange.future, transfer.answer(code)))
@@ -166,7 +166,7 @@ class CurlThread:
             self._begin(exchange)
 
     def _drop(self, exchange: Exchange) -> None:
-        transfer, exchange.transfer = exchange.transfer, None
+        transfer = self._transfers.pop(exchange, None)
         if transfer is None:  # it has its answer already
             return
         self._bodies.pop(exchange, None)
@@ -206,15 +206,14 @@ class CurlThread:
             self._ended = True
             os.close(self._wake)
         self._publish()
-        unanswered = {*self._exchanges.values(), *(exchange for _, exchange in self._errands)}
+        unanswered = {*self._transfers, *(exchange for _, exchange in self._errands)}
         for exchange in unanswered:
             with contextlib.suppress(RuntimeError):
                 exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future)
-        for curl in self._exchanges:
+        for transfer in self._transfers.values():
             with contextlib.suppress(pycurl.error):  # one that failed before it was added
-                self._multi.remove_handle(curl)
-            curl.close()
-        for transfer in self._idle:
+                self._multi.remove_handle(transfer.curl)
+        for transfer in (*self._transfers.values(), *self._idle):
             transfer.close()
         self._multi.close()
         self._epoll.close()

@@ -17,7 +17,7 @@ from OCP.gp import gp_Ax2, gp_Ax3, gp_Dir, gp_Pnt
 
 from tempa.engines.solid.brep import sheets
 from tempa.engines.solid.brep.hole_curve import Component
-from tempa.engines.solid.brep.holes import UP, Bite, Drill, End
+from tempa.engines.solid.brep.holes import UP, Bite, Drill, End, Stop
 from tempa.engines.solid.brep.places import unstick
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ class _Layout:
     def faces(self) -> list[TopoDS_Face]:
         """All faces: bore, outside, ends with their fillets, holes."""
         tube, f = self._tube, self._tube.fillet_radius
-        bottom, top = self._end_at(0.0, f, Component.BOTTOM_Z, Component.BOTTOM_V), self._end_at(tube.length, tube.length - f,  Component.TOP_Z, Component.TOP_V)
-        drill = Drill(tube)
-        holes = [drill.hole(index, bottom, top) for index in range(tube.hole_count)]
+        bottom = self._end_at(0.0, f, Component.BOTTOM_Z, Component.BOTTOM_V)
+        top = self._end_at(tube.length, tube.length - f, Component.TOP_Z, Component.TOP_V)
+        drill = Drill(tube, bottom, top)
+        holes = [drill.hole(index) for index in range(tube.hole_count)]
         bore = [self._ring(tube.inner_radius, z) for z in (0.0, tube.length)]
         outside = [self._ring(tube.outer_radius, z) for z in (f, tube.length - f)]
         return [
@@ -86,18 +87,20 @@ class _Layout:
         seam = sheets.vertex(circle.Value(0.0))
         flat: Loop = ()
         fillet: Loop = ()
-        at, where = 0.0, seam
+        resume = (0.0, seam)
         for bite in filter(lambda bite: bite.stops, bites):
-            (u, vertex), resume = bite.stops[0], bite.stops[-1]
-            arc = sheets.edge(circle, at, u, where, vertex)
-            sheets.lay_level(end.fillet, end.flat_v, (arc,))
-            crossed = len(bite.stops) > 1
-            flat += (arc, *(sheets.reverse(bite.flat) if crossed else ()))
-            fillet += (arc, *(bite.curved if crossed else ()))
-            at, where = resume
-        arc = sheets.edge(circle, at, sheets.TURN, where, seam)
-        sheets.lay_level(end.fillet, end.flat_v, (arc,))
+            stop, after = bite.stops
+            arc = self._arc(circle, resume, stop, end)
+            flat += (arc, *sheets.reverse(bite.flat))
+            fillet += (arc, *bite.curved)
+            resume = after
+        arc = self._arc(circle, resume, (sheets.TURN, seam), end)
         return (*flat, arc), (*fillet, arc)
+
+    def _arc(self, circle: Geom_Circle, start: Stop, stop: Stop, end: End) -> TopoDS_Edge:
+        arc = sheets.edge(circle, start[0], stop[0], start[1], stop[1])
+        sheets.lay_level(end.fillet, end.flat_v, (arc,))
+        return arc
 
     def _meridian(self, end: End, lower: Loop, upper: Loop, first: float, last: float) -> TopoDS_Edge:
         """The edge along which a fillet closes, from v `first` to `last`."""
@@ -127,7 +130,8 @@ class _Layout:
         if self._tube.fillet_radius == 0.0:
             return End(height, fillet_height, None, z, v)
         frame = gp_Ax3(self._axis(fillet_height))
-        return End(height, fillet_height, Geom_ToroidalSurface(frame, self._tube.flat_radius, self._tube.fillet_radius), z, v)
+        fillet = Geom_ToroidalSurface(frame, self._tube.flat_radius, self._tube.fillet_radius)
+        return End(height, fillet_height, fillet, z, v)
 
     def _axis(self, height: float) -> gp_Ax2:
         return gp_Ax2(gp_Pnt(0.0, 0.0, height), UP, self._start)

@@ -21,7 +21,7 @@ class Jet:
         return self + _lift(other) * -1.0
 
     def __mul__(self, other: Jet | float) -> Jet:
-        if isinstance(other, float):
+        if not isinstance(other, Jet):
             return Jet(tuple(a * other for a in self.c))
         return Jet(tuple(sum(self.c[i] * other.c[k - i] for i in range(k + 1)) for k in range(ORDER)))
 

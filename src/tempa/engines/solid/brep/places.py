@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tempa.engines.solid.templates.tube import Tube
 
-# A hole that would touch the circle where the flat ends is kept this far off it. A hundredth of
-# the kernel's tolerance, so to the kernel the part is the same; wires that share a point of
-# tangency are called intersecting by BRepCheck (27 of 500 random tubes), wires 1e-9 apart are not.
-TOUCH = 1e-9
+# Lengths in mm. BRepCheck calls wires that touch intersecting (27 of 500 random tubes with holes
+# tangent to the end of the flat), and wires this far apart not (0 of 3,000). Both gaps are below
+# the kernel's tolerance, so to the kernel the part is the same.
+KERNEL_TOLERANCE = 1e-7
+GAP = 1e-9
+GAP_PER_RADIUS = 1e-13
 
 
 class Place(Enum):
@@ -31,13 +33,18 @@ def place(tube: Tube) -> Place:
 
 
 def unstick(tube: Tube) -> Tube:
-    """The tube with holes that would touch the end of the flat moved away from it, by at most twice `TOUCH`."""
+    """The tube with its holes moved so that none touches the circle where the flat ends.
+
+    They move by less than the kernel's tolerance: on the flat, where that changes no volume, by
+    up to `KERNEL_TOLERANCE`; on the fillet by up to `GAP` of the hole's radius.
+    """
     if tube.fillet_radius == 0.0:
         return tube
-    touch = 1e-9 + 4e-16*tube.outer_radius
-    if abs(tube.reach) <= touch:
-        return replace(tube, pitch_radius=tube.flat_radius - tube.hole_radius - touch)
-    touch = 1e-9*min(tube.hole_radius,1.0) + 4e-16*tube.outer_radius
-    if abs(tube.clearance) <= touch:
-        return replace(tube, pitch_radius=tube.flat_radius + tube.hole_radius + touch)
+    rounding = GAP_PER_RADIUS * tube.outer_radius
+    gap = max(GAP, rounding)
+    if -gap < tube.reach < KERNEL_TOLERANCE:
+        return replace(tube, pitch_radius=tube.flat_radius - tube.hole_radius - gap)
+    gap = max(GAP * min(tube.hole_radius, 1.0), rounding)
+    if abs(tube.clearance) < gap:
+        return replace(tube, pitch_radius=tube.flat_radius + tube.hole_radius + gap)
     return tube

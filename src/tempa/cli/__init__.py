@@ -1,0 +1,1 @@
+"""The command line. One file a group of commands; what is heavy is imported when its command runs."""

@@ -1,0 +1,170 @@
+"""`tempa demo`: one CAD job from request to verified webhook, on this machine, in a few seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempa.cli.closed_form import flanged_tube_volume
+from tempa.cli.exits import FAULT, CommandFault, outcome_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tempa.client import Client, JobHandle
+    from tempa.jobs.wire import JobView
+    from tempa.testing.receiver import Received, Receiver
+
+# The body of the source recipe, as it stands there.
+REQUEST: dict[str, Any] = {
+    "engine": "opencascade-brep",
+    "export_format": "step",
+    "parameters": {
+        "outer_diameter": 120.5,
+        "inner_diameter": 45.0,
+        "length": 300.0,
+        "fillet_radius": 2.5,
+        "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
+    },
+}
+_RELATIVE_ERROR_MAX = 1e-9
+_WEBHOOK_SECONDS = 20.0
+_JOB_SECONDS = 60.0
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where its files go.")] = Path(
+        "demo-out"
+    ),
+) -> None:
+    """Start a server, make a flanged tube, check its volume and its webhook, stop the server."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    try:
+        _play(output.resolve(), console)
+    except Exception as error:
+        outcome = outcome_of(error)
+        if outcome is None:
+            raise
+        console.print("[red]✗[/red]", *outcome.lines, sep="\n  ", markup=True)
+        raise typer.Exit(FAULT) from None
+
+
+def _play(folder: Path, console: Console) -> None:
+    from tempa.cli.local_server import local_server
+    from tempa.client import Client
+    from tempa.testing.receiver import Receiver
+
+    started = time.monotonic()
+    _clear(folder)
+    with local_server(folder) as server, Receiver() as receiver:
+        _tell(console, "Server", f"{server['url']}, ready after {time.monotonic() - started:.1f} s")
+        with Client(server["url"], server["api_key"]) as tempa:
+            job = _make(tempa, receiver, folder, console)
+        _check_webhook(job, receiver, server["webhook_secret"], folder, console)
+    _tell(console, "Stopped", f"by SIGTERM, in good order; {time.monotonic() - started:.1f} s in all")
+    console.print(f"\nThe files lie in {folder}: model.step, webhook.json, server.log, data/")
+    console.print("Go on: [bold]tempa up[/bold], then [bold]tempa run cad FILE.json -o out[/bold]")
+
+
+def _clear(folder: Path) -> None:
+    """Begin anew; what the demo did not make is left alone."""
+    if (folder / "data" / "credentials.json").exists():
+        shutil.rmtree(folder / "data")
+    for name in ("model.step", "webhook.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _make(tempa: Client, receiver: Receiver, folder: Path, console: Console) -> JobView:
+    """From request to file."""
+    document = {**REQUEST, "webhook_url": receiver.url("/ok")}
+    handle = tempa.submit(document)
+    _tell(console, "Ticket", f"202 {handle.id}: on disk, whatever happens now")
+    again = tempa.submit(document, idempotency_key=handle.idempotency_key)
+    _expect(again.id == handle.id and again.replayed, f"the same key gave another job: {again.id}")
+    _tell(console, "Again", "the same key gives the same job, and nothing runs twice")
+    job = _follow(handle, console)
+    (file,) = tempa.download(job, folder)
+    _tell(console, "File", f"{file.name}, {file.stat().st_size} bytes, SHA-256 as the job says")
+    _check_volume(job, console)
+    return job
+
+
+def _follow(handle: JobHandle, console: Console) -> JobView:
+    from tempa.cli.watch import stage_words
+
+    began = time.monotonic()
+    for event in handle.events():
+        words = stage_words(event.type, event.body)
+        if words and event.sequence is not None:
+            console.print(f"    {time.monotonic() - began:5.2f} s  {words}")
+    job = handle.wait(_JOB_SECONDS)
+    _tell(console, "Completed", f"{job.compute_time_ms} ms in the kernel, in a process of its own")
+    return job
+
+
+def _check_volume(job: JobView, console: Console) -> None:
+    measured = job.result.measurements["volume"] if job.result else 0.0
+    expected = flanged_tube_volume(REQUEST["parameters"])
+    error = abs(measured - expected) / expected
+    _expect(
+        error <= _RELATIVE_ERROR_MAX,
+        f"the volume is {measured!r} mm3; the closed form says {expected!r} (relative error {error:.1e})",
+    )
+    _tell(console, "Volume", f"{measured:.6f} mm3; closed form {expected:.6f}: relative error {error:.1e}")
+
+
+def _check_webhook(job: JobView, receiver: Receiver, secret: str, folder: Path, console: Console) -> None:
+    try:
+        (delivery, *_) = receiver.wait_for(1, _WEBHOOK_SECONDS)
+    except TimeoutError:
+        raise CommandFault(f"No webhook came within {_WEBHOOK_SECONDS:g} s.") from None
+    (folder / "webhook.json").write_bytes(delivery.body)
+    event = json.loads(delivery.body)
+    _expect(event["data"]["job_id"] == job.job_id, "the webhook is of another job")
+    _expect(event["type"] == "cad_generation.completed", f"the webhook says {event['type']}")
+    ways = _verify(delivery, secret)
+    _tell(console, "Webhook", f"{event['type']}, verified by {', '.join(ways)}")
+
+
+def _verify(delivery: Received, secret: str) -> list[str]:
+    """Three independent readings of the same signature headers."""
+    from tempa.webhooks import WebhookVerificationError, verify
+
+    try:
+        verify(delivery.body, delivery.headers, secret)
+    except WebhookVerificationError as error:
+        raise CommandFault(f"tempa.webhooks.verify refuses the webhook: {error}") from None
+    plain = hmac.new(secret.encode("utf-8"), delivery.body, hashlib.sha256).hexdigest()
+    given = delivery.headers.get("x-webhook-signature", "")
+    _expect(hmac.compare_digest(plain, given), "X-Webhook-Signature is not the body's HMAC-SHA256 in hex")
+    return ["tempa.webhooks.verify", "plain HMAC", *_verify_officially(delivery, secret)]
+
+
+def _verify_officially(delivery: Received, secret: str) -> list[str]:
+    try:
+        import standardwebhooks
+    except ImportError:  # a development dependency: the proof is there for who has it
+        return []
+    try:
+        standardwebhooks.Webhook(secret).verify(delivery.body, dict(delivery.headers))
+    except standardwebhooks.WebhookVerificationError as error:
+        raise CommandFault(f"the standardwebhooks library refuses the webhook: {error}") from None
+    return ["the standardwebhooks library"]
+
+
+def _expect(holds: bool, words: str) -> None:
+    if not holds:
+        raise CommandFault(f"This does not hold: {words}.")
+
+
+def _tell(console: Console, what: str, words: str) -> None:
+    console.print(f"[green]✓[/green] [bold]{what:10}[/bold] {words}", soft_wrap=True)
