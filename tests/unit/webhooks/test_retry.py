@@ -30,7 +30,7 @@ def kolmogorov_p(samples: list[float], ceiling: float) -> float:
     ordered = sorted(sample / ceiling for sample in samples)
     distance = max(max((i + 1) / n - x, x - i / n) for i, x in enumerate(ordered))
     t = (math.sqrt(n) + 0.12 + 0.11 / math.sqrt(n)) * distance
-    return 2 * sum((-1) ** (k - 1) * math.exp(-2 * k * k * t * t) for k in range(1, 101))
+    return 2.0 * sum((-1.0) ** (k - 1) * math.exp(-2 * k * k * t * t) for k in range(1, 101))
 
 
 def test_the_promised_schedule() -> None:

@@ -1,0 +1,109 @@
+"""`tempa jobs explain`: why a job is where it is, and the next command."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tempa.cli.explain import explain
+from tempa.core.errors import CODES
+from tempa.jobs.wire import JobView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.cli.conftest import FakeServer, Terminal
+
+ENGINES = [{"name": "opencascade-brep", "lane": "cpu"}]
+
+
+@pytest.fixture
+def told(job_view: Callable[..., dict[str, Any]]) -> Callable[..., str]:
+    def tell(status: str, engines: list[dict[str, Any]] | None = None, **fields: Any) -> str:
+        job = JobView.model_validate(job_view(status, **fields))
+        return "\n".join(explain(job, ENGINES if engines is None else engines))
+
+    return tell
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [(0, "It is next in the queue"), (1, "One job is ahead of it"), (7, "7 jobs are ahead of it")],
+)
+def test_a_queued_job_has_a_place_in_a_lane(told: Callable[..., str], position: int, words: str) -> None:
+    text = told("queued", progress={"stage": "queued", "queue_position": position})
+
+    assert f"{words} in the lane cpu" in text
+    assert "tempa jobs cancel cad_1" in text
+
+
+def test_a_queued_job_that_was_tried_says_so(told: Callable[..., str]) -> None:
+    assert "2 attempts ended without a result; it is tried again." in told("queued", attempt=2)
+    assert "ended without" not in told("queued", attempt=0)
+
+
+def test_a_job_that_nobody_can_run_says_so(told: Callable[..., str]) -> None:
+    text = told("queued", engines=[{"name": "relief-splat", "lane": "cpu"}])
+
+    assert "No worker of this server offers opencascade-brep now" in text
+
+
+def test_a_running_job_has_a_stage(told: Callable[..., str]) -> None:
+    text = told("processing", attempt=2, progress={"stage": "exporting", "fraction": 0.75})
+
+    assert "Attempt 2 of it runs since" in text
+    assert "exporting, 75% done." in text
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_failure_has_its_meaning_and_its_hint(told: Callable[..., str], code: str) -> None:
+    error = {"code": code, "message": "Said by the server.", "retryable": False, "detail": {"limit": 5}}
+
+    text = told("failed", error=error)
+
+    assert f"{code}: {CODES[code].meaning}" in text
+    assert "Said by the server." in text
+    assert (CODES[code].hint or "") in text
+    assert "limit: 5" in text
+    assert "change the request" in text
+
+
+def test_the_servers_hint_stands_before_the_tables(told: Callable[..., str]) -> None:
+    error = {"code": "FILLET_FAILED", "message": "No.", "retryable": False, "hint": "At most 2 mm here."}
+
+    text = told("failed", error=error)
+
+    assert "At most 2 mm here." in text
+    assert str(CODES["FILLET_FAILED"].hint) not in text
+
+
+def test_a_failure_that_may_pass_names_the_command(told: Callable[..., str]) -> None:
+    error = {"code": "FROM_THE_FUTURE", "message": "New.", "retryable": True}
+
+    text = told("failed", error=error)
+
+    assert "FROM_THE_FUTURE: New." in text
+    assert "tempa jobs retry cad_1" in text
+
+
+def test_a_completed_job_says_what_it_took(told: Callable[..., str]) -> None:
+    assert "12 ms in the kernel, in one attempt." in told("completed")
+    assert "taken from the cache" in told("completed", cached=True)
+
+
+def test_a_canceled_job_can_be_asked_again(told: Callable[..., str]) -> None:
+    assert "tempa jobs retry cad_1" in told("canceled")
+
+
+def test_the_command_prints_it(
+    server: FakeServer, tempa: Terminal, job_view: Callable[..., dict[str, Any]]
+) -> None:
+    server.on_json("GET /v1/jobs/cad_1", job_view("queued"))
+    server.on_json("GET /v1/engines", {"items": ENGINES, "next_cursor": None})
+
+    assert tempa.show("jobs", "explain", "cad_1").stdout.startswith("cad_1 is queued.\n")
+    document = json.loads(tempa.show("jobs", "explain", "cad_1", "--json").stdout)
+    assert document["status"] == "queued"
+    assert len(document["explanation"]) >= 2

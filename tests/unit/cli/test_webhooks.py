@@ -1,0 +1,156 @@
+"""`tempa webhooks verify`: does it verify, and if not, which of the known mistakes is it?"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from standardwebhooks import Webhook
+
+from tempa.cli.signatures import check
+from tempa.core.signing import hex_signature
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Terminal
+
+SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+OTHER = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = b'{"event":"cad_generation.completed","type":"cad_generation.completed","id":"evt_1","data":{"n":1.0}}'
+
+
+def signed(body: bytes = BODY, secret: str = SECRET, age_seconds: int = 0) -> dict[str, str]:
+    """Headers as the official library signs them, and the plain signature beside them."""
+    from datetime import UTC, datetime
+
+    at = int(time.time()) - age_seconds
+    signature = Webhook(secret).sign("evt_1", datetime.fromtimestamp(at, UTC), body.decode())
+    return {
+        "Webhook-Id": "evt_1",
+        "Webhook-Timestamp": str(at),
+        "Webhook-Signature": signature,
+        "X-Webhook-Signature": hex_signature(secret, body),
+    }
+
+
+def test_a_delivery_verifies_by_both_signatures() -> None:
+    verdict = check(BODY, signed(), [SECRET])
+
+    assert verdict.verifies
+    assert verdict.hex_matches
+    assert verdict.event is not None
+    assert verdict.event["id"] == "evt_1"
+
+
+def test_either_secret_will_do_while_it_rotates() -> None:
+    assert check(BODY, signed(secret=OTHER), [SECRET, OTHER]).verifies
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "secret", "hint"),
+    [
+        (BODY + b"\n", signed(), SECRET, "ends in a line break"),
+        (BODY, signed(), SECRET + "\n", "white space around the secret"),
+        (json.dumps(json.loads(BODY)).encode(), signed(), SECRET, "parsed and written again"),
+        (json.dumps(json.loads(BODY), indent=2).encode(), signed(), SECRET, "parsed and written again"),
+        (BODY, signed(), OTHER, "The secret is another one"),
+        (BODY.replace(b"1.0", b"2.0"), signed(), SECRET, "or the body was changed"),
+        (
+            BODY,
+            {**signed(), "Webhook-Id": "evt_2"},
+            SECRET,
+            "webhook-id, webhook-timestamp or webhook-signature",
+        ),
+        (BODY, signed(age_seconds=3600), SECRET, "--tolerance inf"),
+    ],
+)
+def test_the_known_mistakes_are_named(body: bytes, headers: dict[str, str], secret: str, hint: str) -> None:
+    verdict = check(body, headers, [secret])
+
+    assert not verdict.verifies
+    assert hint in (verdict.hint or "")
+
+
+def test_without_the_plain_signature_there_is_nothing_to_try() -> None:
+    headers = signed(secret=OTHER)
+    del headers["X-Webhook-Signature"]
+
+    verdict = check(BODY, headers, [SECRET])
+
+    assert (verdict.reason, verdict.hex_matches, verdict.hint) == ("no_match", None, None)
+
+
+class TestTheCommand:
+    @pytest.fixture
+    def body(self, tmp_path: Path) -> str:
+        (tmp_path / "body.json").write_bytes(BODY)
+        return str(tmp_path / "body.json")
+
+    def options(self, headers: dict[str, str]) -> list[str]:
+        return [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
+
+    def test_it_verifies(self, tempa: Terminal, body: str) -> None:
+        result = tempa.show("webhooks", "verify", body, "--secret", SECRET, *self.options(signed()))
+
+        assert result.exit_code == 0
+        assert result.stdout == "verifies: evt_1; X-Webhook-Signature matches\n"
+
+    def test_it_does_not_verify(self, tempa: Terminal, body: str) -> None:
+        result = tempa.run("webhooks", "verify", body, "--secret", OTHER, *self.options(signed()))
+
+        assert result.exit_code == 1
+        document = json.loads(result.stdout)
+        assert (document["verifies"], document["reason"], document["hex_matches"]) == (
+            False,
+            "no_match",
+            False,
+        )
+
+    @pytest.mark.parametrize("form", ["json", "lines"])
+    def test_headers_come_from_a_file_in_either_form(
+        self, tempa: Terminal, body: str, tmp_path: Path, form: str
+    ) -> None:
+        headers = signed(age_seconds=10**6)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        (tmp_path / "headers").write_text(json.dumps(headers) if form == "json" else lines)
+
+        result = tempa.run(
+            *("webhooks", "verify", body, "--headers", str(tmp_path / "headers")),
+            *("--secret", SECRET, "--tolerance", "inf"),
+        )
+
+        assert result.exit_code == 0
+
+    def test_the_body_comes_from_stdin_as_it_is(self, tempa: Terminal) -> None:
+        result = tempa.run("webhooks", "verify", "-", "--secret", SECRET, *self.options(signed()), stdin=BODY)
+
+        assert result.exit_code == 0
+
+    def test_the_local_servers_secret_is_used(
+        self, tempa: Terminal, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "tempa").mkdir()
+        ready = {"url": "http://127.0.0.1:1", "webhook_secret": SECRET}
+        (tmp_path / "tempa/ready.json").write_text(json.dumps(ready))
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+        assert tempa.run("webhooks", "verify", body, *self.options(signed())).exit_code == 0
+
+    def test_without_any_secret_it_says_where_one_goes(
+        self, tempa: Terminal, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+        result = tempa.run("webhooks", "verify", body)
+
+        assert result.exit_code == 2
+        assert "TEMPA_WEBHOOK_SECRET" in result.stderr
+
+    def test_a_header_without_a_colon_is_told(self, tempa: Terminal, body: str) -> None:
+        result = tempa.run("webhooks", "verify", body, "--secret", SECRET, "-H", "webhook-id evt_1")
+
+        assert result.exit_code == 2
+        assert "'name: value'" in result.stderr
