@@ -59,7 +59,7 @@ def _hint(
     """What would have made it match, tried out on the signature of the body alone."""
     if reason == "timestamp_too_old":
         return "Checking a delivery that was kept? Say --tolerance inf."
-    if reason != "no_match" or given is None:
+    if reason not in {"no_match", "invalid_secret"} or given is None:
         return None
     if matches:
         return "Body and secret are right: webhook-id, webhook-timestamp or webhook-signature was changed."
