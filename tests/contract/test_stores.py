@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,15 +19,23 @@ from tempa.testing.contracts.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterator
+
+# Flushing to a real disk is tested in tests/integration/stores; here it would only cost half a minute.
+MEMORY = Path("/dev/shm")  # noqa: S108 - a fresh, private folder in it
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="tempa-", dir=MEMORY if MEMORY.is_dir() else None) as name:
+        yield Path(name)
 
 
 @pytest.fixture(params=["sqlite"])
-async def bench(tmp_path: Path) -> AsyncIterator[StoreBench]:
+async def bench(folder: Path) -> AsyncIterator[StoreBench]:
     clock = ManualClock()
     wake = InProcessWake(clock)
-    store = await SqliteStore.open(tmp_path / "tempa.db", clock=clock, wake=wake)
+    store = await SqliteStore.open(folder / "tempa.db", clock=clock, wake=wake)
     yield StoreBench(store=store, clock=clock, wake=wake)
     await store.close()
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from tempa.core.canonical import read_json
 from tempa.core.errors import Problem, Refusal
-from tempa.jobs.intake import invalid, shape_problems
+from tempa.core.shapes import shape_problems
+from tempa.jobs.intake import invalid
 
 _Model = TypeVar("_Model", bound=BaseModel)
 

@@ -8,6 +8,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from tempa.core.errors import Problem, Refusal
+from tempa.core.shapes import escape
 from tempa.jobs.intake import invalid
 
 _FIELD = b"file"
@@ -76,7 +77,9 @@ class FileForm:
         name = parse_options_header(bytes(self._disposition))[1].get(b"name", b"")
         if name != _FIELD:
             shown = name.decode("utf-8", errors="replace")[:80]
-            raise invalid([Problem(f"/{shown}", "This field is not known here; a form has one field, file.")])
+            raise invalid(
+                [Problem("/" + escape(shown), "This field is not known here; a form has one field, file.")]
+            )
         self._files += 1
         if self._files > 1:
             raise invalid([Problem("/file", "Send one file at a time.", 1)])

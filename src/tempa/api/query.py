@@ -13,6 +13,7 @@ from fastapi import Request
 
 from tempa.core.errors import Problem
 from tempa.core.ids import is_id
+from tempa.core.shapes import escape
 from tempa.jobs.intake import invalid
 
 PAGE_DEFAULT = 50
@@ -81,17 +82,13 @@ class Query:
 
     def check(self) -> None:
         """Raise `Refusal` if anything was wrong."""
-        unknown = [name for name in self._given if name not in self._known]
         known = ", ".join(self._known)
-        problems = [
-            *self._problems,
-            *(
-                Problem(f"/{name[:80]}", f"This parameter is not known here. Known: {known}.")
-                for name in unknown
-            ),
-        ]
-        if problems:
-            raise invalid(problems)
+        for name in self._given:
+            if name not in self._known:
+                message = f"This parameter is not known here. Known: {known}."
+                self._problems.append(Problem("/" + escape(name[:80]), message))
+        if self._problems:
+            raise invalid(self._problems)
 
     def _read(
         self, name: str, read: Callable[[str], _Value | None], message: str, limit: float | None = None

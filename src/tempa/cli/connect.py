@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tempa.client import Client
 
-_TIMEOUT_SECONDS = 10.0  # a person is waiting
+_TIMEOUT_SECONDS = 4.0  # a person is waiting; a server that starts again takes one or two
 
 
 def open_client(timeout_seconds: float = _TIMEOUT_SECONDS) -> Client:

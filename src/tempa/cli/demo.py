@@ -54,7 +54,7 @@ def demo(
         outcome = outcome_of(error)
         if outcome is None:
             raise
-        console.print("[red]✗[/red]", *outcome.lines, sep="\n  ", markup=True)
+        _print(console, ("✗ ", "red"), "\n  ".join(outcome.lines))
         raise typer.Exit(FAULT) from None
 
 
@@ -71,8 +71,8 @@ def _play(folder: Path, console: Console) -> None:
             job = _make(tempa, receiver, folder, console)
         _check_webhook(job, receiver, server["webhook_secret"], folder, console)
     _tell(console, "Stopped", f"by SIGTERM, in good order; {time.monotonic() - started:.1f} s in all")
-    console.print(f"\nThe files lie in {folder}: model.step, webhook.json, server.log, data/")
-    console.print("Go on: [bold]tempa up[/bold], then [bold]tempa run cad FILE.json -o out[/bold]")
+    _print(console, f"\nThe files lie in {folder}: model.step, webhook.json, server.log, data/")
+    _print(console, "Go on: ", ("tempa up", "bold"), ", then ", ("tempa run cad FILE.json -o out", "bold"))
 
 
 def _clear(folder: Path) -> None:
@@ -105,7 +105,7 @@ def _follow(handle: JobHandle, console: Console) -> JobView:
     for event in handle.events():
         words = stage_words(event.type, event.body)
         if words and event.sequence is not None:
-            console.print(f"    {time.monotonic() - began:5.2f} s  {words}")
+            _print(console, f"    {time.monotonic() - began:5.2f} s  {words}")
     job = handle.wait(_JOB_SECONDS)
     _tell(console, "Completed", f"{job.compute_time_ms} ms in the kernel, in a process of its own")
     return job
@@ -167,4 +167,11 @@ def _expect(holds: bool, words: str) -> None:
 
 
 def _tell(console: Console, what: str, words: str) -> None:
-    console.print(f"[green]✓[/green] [bold]{what:10}[/bold] {words}", soft_wrap=True)
+    _print(console, ("✓ ", "green"), (f"{what:10} ", "bold"), words)
+
+
+def _print(console: Console, *parts: str | tuple[str, str]) -> None:
+    """Text with its styles beside it: what a server says is never read as markup."""
+    from rich.text import Text
+
+    console.print(Text.assemble(*parts), soft_wrap=True)

@@ -40,19 +40,20 @@ def run_cad(
     Uses the running server; without one it starts its own for the length of the command.
     """
     document = read_request(file)
-    with _some_server() as tempa:
+    with _some_server() as (tempa, stays):
         handle = tempa.submit(document, idempotency_key=key)
         note(f"{handle.id} {handle.ticket.status}")
-        job = watch.wait(tempa, handle.id)
+        job = watch.wait(tempa, handle.id, stays=stays)
         files = tempa.download(job, output)
         print_job(job, as_json, files)
 
 
 @contextmanager
-def _some_server() -> Iterator[Client]:
-    """The server that is named or runs here; else one of our own."""
+def _some_server() -> Iterator[tuple[Client, bool]]:
+    """The server that is named or runs here; else one of our own. And whether it stays afterwards."""
     from tempa.client import NotReachable
 
+    stays = True
     with ExitStack() as held:
         try:
             tempa = held.enter_context(connect.open_client())
@@ -60,7 +61,8 @@ def _some_server() -> Iterator[Client]:
                 raise NotReachable(0, "not-reachable", "The ready file is that of a server that is gone.")
         except NotReachable:
             tempa = held.enter_context(_own_client(held))
-        yield tempa
+            stays = False
+        yield tempa, stays
 
 
 def _own_client(held: ExitStack) -> Client:

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from tempa.jobs.wire import JobView
 
 
-def wait(tempa: Client, job_id: str, timeout_seconds: float | None = None) -> JobView:
-    """The job once it is completed. Ctrl-C leaves the job alone and says how to come back."""
+def wait(tempa: Client, job_id: str, timeout_seconds: float | None = None, *, stays: bool = True) -> JobView:
+    """The job once it is completed. Ctrl-C leaves the job alone and says how to come back.
+
+    `stays`: the server goes on when this command ends.
+    """
     try:
         if timeout_seconds is None and sys.stderr.isatty():
             _show_stages(tempa, job_id)
         return tempa.wait(job_id, timeout_seconds)
     except KeyboardInterrupt:
-        note(f"\nThe job goes on. Wait for it again: tempa jobs wait {job_id}")
+        back = f"The job goes on. Wait for it again: tempa jobs wait {job_id}"
+        note("\n" + (back if stays else "Stopped, and the job with it: its server was this command's own."))
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -15,7 +15,7 @@ from tempa.cli.output import Json, note, print_json, print_json_line, wants_json
 
 if TYPE_CHECKING:
     from tempa.cli.signatures import Verdict
-    from tempa.testing.receiver import Received
+    from tempa.testing.receiver import Received, Receiver
 
 app = typer.Typer(help="Receive webhooks, and check their signatures.", no_args_is_help=True)
 
@@ -86,10 +86,7 @@ def verify(
         raise typer.Exit(FAULT)
 
 
-def _next(receiver: object, seen: int) -> list[Received]:
-    from tempa.testing.receiver import Receiver
-
-    assert isinstance(receiver, Receiver)
+def _next(receiver: Receiver, seen: int) -> list[Received]:
     try:
         return receiver.wait_for(seen + 1, _ROUND_SECONDS)[seen:]
     except TimeoutError:

@@ -14,6 +14,7 @@ from tempa.core.addresses import check_url
 from tempa.core.canonical import fingerprint
 from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import new_id
+from tempa.core.shapes import escape, shape_problems, whole
 from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
 from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
 
@@ -238,7 +239,7 @@ def invalid(problems: Sequence[Problem]) -> Refusal:
 def _unknown(document: Mapping[str, Any], known_fields: frozenset[str]) -> list[Problem]:
     known = known_fields | JobOptions.model_fields.keys() | {"engine"}
     return [
-        Problem("/" + _escape(key), "This field is not known here. Known: " + ", ".join(sorted(known)) + ".")
+        Problem("/" + escape(key), "This field is not known here. Known: " + ", ".join(sorted(known)) + ".")
         for key in document
         if key not in known
     ]
@@ -252,31 +253,12 @@ def _read_options(document: Mapping[str, Any]) -> tuple[JobOptions | None, list[
         return None, shape_problems(error)
 
 
-def whole(value: Any) -> Any:
-    """An integral float as the integer it is: 5.0 and 5 are one number in JSON."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def shape_problems(error: ValidationError) -> list[Problem]:
-    """Pydantic's findings as problems."""
-    found = []
-    for entry in error.errors(include_url=False, include_input=False):
-        pointer = "".join("/" + _escape(str(part)) for part in entry["loc"])
-        bounds = {key: value for key, value in entry.get("ctx", {}).items() if key in _BOUNDS}
-        limit = next(iter(bounds.values()), None)
-        found.append(Problem(pointer, entry["msg"] + ".", limit))
-    return found
-
-
-_BOUNDS = ("ge", "gt", "le", "lt", "min_length", "max_length", "expected")
-
-
 def _tag_problems(tags: Mapping[str, Any], limits: Limits) -> list[Problem]:
     problems = []
     if len(tags) > limits.tags_max:
         problems.append(Problem("/tags", f"At most {limits.tags_max} tags.", limits.tags_max))
     for name, value in tags.items():
-        pointer = "/tags/" + _escape(name)
+        pointer = "/tags/" + escape(name)
         if not 1 <= len(name) <= limits.tag_name_length_max:
             most = limits.tag_name_length_max
             problems.append(Problem(pointer, f"A tag's name has 1 to {most} characters.", most))
@@ -286,7 +268,3 @@ def _tag_problems(tags: Mapping[str, Any], limits: Limits) -> list[Problem]:
         if _TEXT_PATTERN.fullmatch(name + (value if isinstance(value, str) else "")) is None:
             problems.append(Problem(pointer, "A tag has no control characters."))
     return problems
-
-
-def _escape(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")

@@ -148,7 +148,7 @@ async def test_what_an_engine_prints_is_bounded_in_an_error(run: Any) -> None:
 async def test_an_engine_that_prints_without_end_does_not_fill_the_disk(run: Any) -> None:
     made = await run("print_until_trimmed", timeout_seconds=5.0)
     assert isinstance(made, Made)
-    assert made.measurements["size_bytes"] < MIB
+    assert made.measurements["disk_bytes"] < MIB
 
 
 async def test_progress_in_an_inner_loop_is_thinned_out(run: Any, watcher: Any) -> None:

@@ -74,15 +74,29 @@ async def test_loading_has_a_time_limit(processes: Any) -> None:
     await host.close()
 
 
-async def test_closing_does_not_wait_for_an_engine_that_loads(processes: Any) -> None:
-    host = EngineHost(extra_path=[RUNNERS])
-    warming = asyncio.create_task(host.warm("endless_load"))
-    await asyncio.wait({warming}, timeout=0)
+async def test_closing_does_not_wait_for_an_engine_that_loads(
+    host: EngineHost, run: Any, processes: Any
+) -> None:
+    attempt = asyncio.create_task(run("make", module="endless_load"))
+    await asyncio.wait({attempt}, timeout=0)
     processes.hold("zygote", host.health()[0].pid)
     await asyncio.wait_for(host.close(), 2.0)
     assert processes.gone("zygote")
-    with pytest.raises(TempaError, match="ENGINE_UNAVAILABLE"):
-        await warming
+    assert (await attempt).error.code == "WORKER_LOST"
+
+
+async def test_a_closed_host_runs_nothing(host: EngineHost, run: Any) -> None:
+    await host.close()
+    assert (await run("make", text="x")).error.code == "WORKER_LOST"
+    assert host.health() == ()
+
+
+async def test_a_kill_while_loading_is_not_the_engines_fault(host: EngineHost, run: Any) -> None:
+    attempt = asyncio.create_task(run("make", module="endless_load"))
+    await asyncio.wait({attempt}, timeout=0)
+    os.kill(host.health()[0].pid, signal.SIGKILL)
+    outcome = await asyncio.wait_for(attempt, 2.0)
+    assert (outcome.error.code, outcome.error.retryable) == ("WORKER_LOST", True)
 
 
 async def test_an_interpreter_that_is_not_there_is_an_engine_that_is_not_there(

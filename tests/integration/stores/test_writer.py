@@ -177,6 +177,16 @@ async def test_who_failed_rings_nobody(notes: Notes) -> None:
     assert set().union(*notes.rings) == {"first"}
 
 
+async def test_a_bell_that_breaks_keeps_nobody_waiting(notes: Notes) -> None:
+    broken: list[BaseException | None] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: broken.append(context.get("exception")))
+    notes.writer._ring = lambda *_: 1 / 0  # type: ignore[assignment]
+
+    assert await asyncio.wait_for(notes.write("text", "topic"), PATIENCE_SECONDS) == "wrote text"
+    assert [type(error) for error in broken] == [ZeroDivisionError]
+
+
 async def test_transactions_run_in_the_order_they_were_asked_for(notes: Notes) -> None:
     texts = [f"{number:04}" for number in range(1500)]
     await asyncio.gather(*(notes.write(text) for text in texts))

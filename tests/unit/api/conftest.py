@@ -50,7 +50,6 @@ class World:
     webhooks: FakeWebhooks = field(default_factory=FakeWebhooks)
     readiness: dict[str, str] = field(default_factory=lambda: {"store": "ok"})
     cors_origins: tuple[str, ...] = ()
-    limits: Limits = LIMITS
     engines: dict[str, Any] = field(default_factory=lambda: {"opencascade-brep": FakeEngine()})
 
     def __post_init__(self) -> None:
@@ -67,7 +66,7 @@ class World:
             store=stores,
             clock=self.clock,
             engines=self.engines,
-            limits=self.limits,
+            limits=LIMITS,
             addresses=Addresses(),
             meter=NoMeter(),
             retention_days=30,
@@ -85,7 +84,7 @@ class World:
             link_keys=(LINK_KEY,),
             wake=self.wake,
             clock=self.clock,
-            limits=self.limits,
+            limits=LIMITS,
             engines=self.engines,
             cors_origins=self.cors_origins,
             render_metrics=self._render,

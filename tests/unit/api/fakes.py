@@ -220,6 +220,7 @@ class FakeWebhooks:
 
     rows: list[tuple[Delivery, list[Attempt]]] = field(default_factory=list)
     groups: list[DeadGroup] = field(default_factory=list)
+    looks: int = 0
     asked: list[Any] = field(default_factory=list)
 
     async def deliveries(
@@ -241,6 +242,7 @@ class FakeWebhooks:
         return found[ids.index(before) + 1 if before else 0 :][:limit]
 
     async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None:
+        self.looks += 1
         return next(
             (row for row in self.rows if row[0].id == delivery_id and row[0].account == account), None
         )

@@ -152,6 +152,11 @@ async def test_an_altered_link_is_403(anyone: httpx2.AsyncClient, url: str, old:
     assert answer.json()["type"] == "urn:tempa:problem:invalid-signature"
 
 
+@pytest.mark.parametrize("more", ["&signature=x", "&expires=1"])
+async def test_a_link_that_says_two_things_is_403(anyone: httpx2.AsyncClient, url: str, more: str) -> None:
+    assert (await anyone.get(url + more)).status_code == 403
+
+
 async def test_a_link_ends(world: World, anyone: httpx2.AsyncClient, url: str) -> None:
     world.clock.advance(3599)
     assert (await anyone.get(url)).status_code == 200
@@ -176,6 +181,13 @@ async def test_after_its_retention_a_file_is_gone(world: World, anyone: httpx2.A
     world.clock.advance(30 * 86_400)
     answer = await anyone.get(world.parts.links.artifact(job.id, "model.step")[0])
     assert (answer.status_code, answer.json()["code"]) == (410, "GONE")
+
+
+async def test_a_removed_job_gives_no_file_even_while_the_bytes_linger(
+    world: World, anyone: httpx2.AsyncClient, job: Job, url: str
+) -> None:
+    await world.jobs.mark_removed("default", job.id)
+    assert (await anyone.get(url)).status_code == 410
 
 
 async def test_a_file_whose_bytes_are_gone_is_410(

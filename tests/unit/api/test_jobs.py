@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tempa.core.ids import new_id
 from tempa.jobs.model import JobError, JobFilter, Status, Usage
 from tempa.jobs.wire import JobView
 from tests.unit.api.conftest import NOW
@@ -328,8 +327,10 @@ async def test_a_position_that_is_none_is_422(http: httpx2.AsyncClient, after: s
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/after")
 
 
-async def test_a_stranger_id_gives_an_empty_page(world: World, http: httpx2.AsyncClient) -> None:
-    """An id of another kind is a 404 too, not a slip into another table."""
-    answer = await http.get(f"/v1/jobs/{new_id('dlv')}")
-    assert answer.status_code == 404
-    assert timedelta(0) == world.clock.now() - NOW
+@pytest.mark.parametrize("job_id", ["nonsense", "cad_%00", "cad_" + "0" * 25, "cad_" + "o" * 26])
+async def test_what_is_no_id_never_reaches_the_store(
+    world: World, http: httpx2.AsyncClient, job_id: str
+) -> None:
+    assert (await http.get(f"/v1/jobs/{job_id}")).status_code == 404
+    assert (await http.get(f"/v1/webhooks/deliveries/{job_id}")).status_code == 404
+    assert world.jobs.looks == world.webhooks.looks == 0

@@ -22,9 +22,10 @@ def test_the_client_is_at_hand(name: str) -> None:
     assert name in dir(tempa)
 
 
-def test_what_is_not_there_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="'tempa' has no attribute 'nothing'"):
-        tempa.nothing  # type: ignore[attr-defined]  # noqa: B018 - looking is the test
+@pytest.mark.parametrize("name", ["nothing", "_client"])
+def test_what_is_not_there_is_not_there(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'tempa' has no attribute '{name}'"):
+        getattr(tempa, name)
 
 
 def test_importing_the_package_loads_no_client() -> None:

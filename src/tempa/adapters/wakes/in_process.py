@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tempa.core.clock import SystemClock
@@ -58,7 +58,8 @@ class InProcessBell:
         """Be heard, now or at the next wait."""
         if _running_loop() is self._loop:
             self._hear()
-        elif not self._loop.is_closed():
+            return
+        with suppress(RuntimeError):  # the listener's loop is closed, and nobody listens any more
             self._loop.call_soon_threadsafe(self._hear)
 
     async def wait(self, timeout_seconds: float) -> bool:

@@ -112,7 +112,11 @@ class Attempt:
             _log.exception("a progress callback failed", extra={"engine": self._order.engine})
 
     def kill(self, verdict: Verdict) -> None:
-        """Have the child's whole group killed; `ended` follows. The first verdict stands."""
+        """Have the child's whole group killed; the first verdict stands.
+
+        `ended` follows when the child is reaped: its memory is free then (the kernel takes some 80 ms a
+        GiB for that), and the next attempt may have it.
+        """
         if self._verdict is None and not self.ended.done():
             self._verdict = verdict
             self._on_kill(self.number)

@@ -54,7 +54,8 @@ class EngineHost:
         """Load an engine of life cycle *fork* ahead of its first job.
 
         Raises:
-            TempaError: ENGINE_UNAVAILABLE; `detail.kernel` has the reason.
+            TempaError: ENGINE_UNAVAILABLE, with the reason in `detail.kernel`; WORKER_LOST when the
+                loading process was killed from outside, or the host is closed.
         """
         await self._fork.warm(module)
 
@@ -63,6 +64,6 @@ class EngineHost:
         return self._fork.health()
 
     async def close(self) -> None:
-        """End every process. Attempts that still run end with WORKER_LOST; nothing may be run after."""
+        """End every process. Attempts that still run, and later ones, end with WORKER_LOST."""
         for cycle in self._cycles.values():
             await cycle.close()

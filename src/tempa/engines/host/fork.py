@@ -47,7 +47,7 @@ class ForkCycle:
         """Have the engine's zygote loaded.
 
         Raises:
-            TempaError: ENGINE_UNAVAILABLE.
+            TempaError: as `_loaded`.
         """
         await self._loaded(module)
 
@@ -65,18 +65,26 @@ class ForkCycle:
             await asyncio.shield(zygote.gone)
 
     async def _loaded(self, module: str) -> tuple[ZygoteHandle, int]:
-        """The engine's zygote, and its address space in bytes. Raises ENGINE_UNAVAILABLE."""
+        """The engine's zygote, and its address space in bytes.
+
+        Raises:
+            TempaError: ENGINE_UNAVAILABLE; WORKER_LOST when the host is closed, or the machine killed
+                the zygote, neither of which is the engine's fault.
+        """
+        if self._closed:
+            raise _stopped()
         try:
             zygote = self._zygote(module)
         except OSError as error:
             raise _no_process(error) from error
         loaded = await asyncio.shield(zygote.ready)
+        if self._closed:
+            raise _stopped()
         if isinstance(loaded, TempaError):
             raise loaded
         return zygote, loaded
 
     def _zygote(self, module: str) -> ZygoteHandle:
-        assert not self._closed, "the host is closed"
         zygote = self._current.get(module)
         if zygote is None or not zygote.usable:
             zygote = self._current[module] = ZygoteHandle(module, self._launch)
@@ -125,6 +133,10 @@ def _never_started(why: Made | Broke | Refused | Lost) -> TempaError:
         case Refused(reason=reason):
             return TempaError("WORKER_LOST", detail={"kernel": reason})
     return TempaError("WORKER_LOST", detail={"reason": "the engine's parent process died"})
+
+
+def _stopped() -> TempaError:
+    return TempaError("WORKER_LOST", detail={"reason": "the engine host stopped"})
 
 
 def _no_process(error: OSError) -> TempaError:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import tempfile
-from fcntl import F_GETFL, F_SETFL, fcntl
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TAIL_BYTES = 4096
-_FILE_BYTES_MAX = 1024 * 1024
+_DISK_BYTES_MAX = 1024 * 1024
+_BLOCK_BYTES = 4096
+_PUNCH_HOLE_KEEP_SIZE = 0x03  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, linux/falloc.h
 # OCCT colours its banners; a client's terminal is not ours to steer.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+
+_fallocate = ctypes.CDLL(None).fallocate
+_fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
 class Output:
@@ -26,29 +31,28 @@ class Output:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed in close()
-        # Appending: the writer goes on at the new end after `trim`. The flag is the open file's, so
-        # the process that inherits the descriptor has it too.
-        fcntl(self._file, F_SETFL, fcntl(self._file, F_GETFL) | os.O_APPEND)
-        self._before = b""
+        self._trimmed_bytes = 0
 
     def fileno(self) -> int:
         """The descriptor to give to the process."""
         return self._file.fileno()
 
     def trim(self) -> None:
-        """Give the disk back if too much was printed; the tail stays."""
-        if os.fstat(self.fileno()).st_size > _FILE_BYTES_MAX:
-            self._before = self._raw_tail()
-            os.ftruncate(self.fileno(), 0)
+        """Give the disk back that old output takes, if it is much; the tail stays.
+
+        A hole, because a cut would lose what is printed between reading the tail and cutting. Where
+        the file system has no holes the child's limit on file sizes holds.
+        """
+        size = os.fstat(self.fileno()).st_size
+        if size - self._trimmed_bytes > _DISK_BYTES_MAX:
+            self._trimmed_bytes = (size - TAIL_BYTES) // _BLOCK_BYTES * _BLOCK_BYTES
+            _fallocate(self.fileno(), _PUNCH_HOLE_KEEP_SIZE, 0, self._trimmed_bytes)
 
     def tail(self) -> str:
         """The last `TAIL_BYTES` as plain text: no colours, no control characters but line breaks."""
-        return _CONTROL.sub("", self._raw_tail().decode(errors="replace")).strip()
-
-    def _raw_tail(self) -> bytes:
-        size = os.fstat(self.fileno()).st_size
-        text = os.pread(self.fileno(), TAIL_BYTES, max(0, size - TAIL_BYTES))
-        return (self._before + text)[-TAIL_BYTES:]
+        start = max(0, os.fstat(self.fileno()).st_size - TAIL_BYTES)
+        text = os.pread(self.fileno(), TAIL_BYTES, start).decode(errors="replace")
+        return _CONTROL.sub("", text).strip()
 
     def close(self) -> None:
         """Close the host's descriptor."""

@@ -184,18 +184,24 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     confine.die_with_parent(arguments.host)  # while loading, nobody listens to the line
+    runner = _load_or_tell(arguments.module, line)
+    if runner is not None:
+        confine.outlive_parent()
+        line.send(Ready(_address_space_bytes()))
+        Zygote(line, runner).serve()
+
+
+def _load_or_tell(module: str, line: ControlLine) -> Runner | None:
     gc.disable()  # with freeze, below: children share these pages as long as nothing writes to them
     try:
-        runner = load(arguments.module)
+        runner = load(module)
     except BaseException as error:  # noqa: BLE001 - SystemExit too: the host waits for a word
         traceback.print_exc()
         line.send(Unable(describe(error)))
-        return
+        return None
     gc.collect()
     gc.freeze()
-    confine.outlive_parent()
-    line.send(Ready(_address_space_bytes()))
-    Zygote(line, runner).serve()
+    return runner
 
 
 def _address_space_bytes() -> int:

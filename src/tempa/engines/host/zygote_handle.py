@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -236,6 +237,8 @@ class ZygoteHandle:
         reason = self._unable or f"its process ended with {exit_code} while it was loaded\n{tail}".strip()
         extra = {"engine_module": self._module, "reason": reason, "output": tail}
         _log.error("an engine could not be loaded", extra=extra)
+        if exit_code == -signal.SIGKILL and self._unable is None:  # not ours: the machine's memory, mostly
+            return TempaError("WORKER_LOST", detail={"reason": "the engine's parent process was killed"})
         return TempaError(
             "ENGINE_UNAVAILABLE",
             "The engine could not be loaded.",

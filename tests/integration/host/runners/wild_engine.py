@@ -169,9 +169,9 @@ def _print_garbage(work: Mapping[str, Any], folder: Path, progress: Progress) ->
 def _print_until_trimmed(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     """Print 2 MiB, and wait for as long as they all lie there."""
     os.write(1, b"x" * (2 * _MIB))
-    while (size_bytes := os.fstat(1).st_size) >= 2 * _MIB:
+    while (disk_bytes := os.fstat(1).st_blocks * 512) >= 2 * _MIB:
         _until_looked_at()
-    return Report((), {"size_bytes": size_bytes})
+    return Report((), {"disk_bytes": disk_bytes})
 
 
 def _speak_garbage(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:

@@ -161,14 +161,11 @@ class Writer:
     def _resolve(self, group: _Answers) -> None:
         """In the callers' loop: first the bell, then the answers, one wake-up for all of them."""
         topics = {topic for _, result in group if isinstance(result, Done) for topic in result.topics}
-        self._ring(*topics)
-        for order, result in group:
-            if order.future.done():  # its caller was cancelled
-                continue
-            if isinstance(result, Done):
-                order.future.set_result(result.answer)
-            else:
-                order.future.set_exception(result)
+        try:
+            self._ring(*topics)
+        finally:  # a ring is a hint: a bell that breaks must not keep anyone waiting
+            for order, result in group:
+                _answer_to(order.future, result)
 
 
 def _run_apart(connection: sqlite3.Connection, order: _Order) -> _Result:
@@ -182,6 +179,15 @@ def _run_apart(connection: sqlite3.Connection, order: _Order) -> _Result:
         result = error
     connection.execute("RELEASE apart")
     return result
+
+
+def _answer_to(future: asyncio.Future[Any], result: _Result) -> None:
+    if future.done():  # its caller was cancelled
+        return
+    if isinstance(result, Done):
+        future.set_result(result.answer)
+    else:
+        future.set_exception(result)
 
 
 def _unavailable(error: Exception) -> StoreUnavailable:

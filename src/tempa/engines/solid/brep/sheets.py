@@ -42,7 +42,9 @@ def vertex(point: gp_Pnt, tolerance: float = TOLERANCE) -> TopoDS_Vertex:
     return made
 
 
-def edge(curve: Geom_Curve, first: float, last: float, start: TopoDS_Vertex, end: TopoDS_Vertex) -> TopoDS_Edge:
+def edge(
+    curve: Geom_Curve, first: float, last: float, start: TopoDS_Vertex, end: TopoDS_Vertex
+) -> TopoDS_Edge:
     """The part of `curve` from `first` to `last`; a closed edge has the same vertex twice."""
     made = TopoDS_Edge()
     BUILDER.MakeEdge(made, curve, TOLERANCE)
@@ -97,7 +99,13 @@ def face(surface: Geom_Surface, loops: Sequence[Loop], *, outward: bool) -> Topo
 
 
 def band(
-    surface: Geom_Surface, lower: Loop, seam: TopoDS_Edge, upper: Loop, holes: Sequence[Loop] = (), *, outward: bool
+    surface: Geom_Surface,
+    lower: Loop,
+    seam: TopoDS_Edge,
+    upper: Loop,
+    holes: Sequence[Loop] = (),
+    *,
+    outward: bool,
 ) -> TopoDS_Face:
     """A face that goes all the way round a surface closed in u, between two loops that run with u."""
     border = (*lower, seam, *reverse(upper), seam.Reversed())

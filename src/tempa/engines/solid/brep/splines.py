@@ -76,7 +76,12 @@ def _poles(points: Sequence[Node], component: int) -> list[float]:
 def _blossom(jet: Jet, before: float, after: float, count: int) -> float:
     """Blossom at (t, t, t, t) and three more knots: `count` times the next, else the previous."""
     x, y, z = (*(before,) * (3 - count), *(after,) * count)
-    return jet.c[0] + jet.c[1] * (x + y + z) / 7.0 + jet.c[2] * (x * y + y * z + z * x) / 21.0 + jet.c[3] * x * y * z / 35.0
+    return (
+        jet.c[0]
+        + jet.c[1] * (x + y + z) / 7.0
+        + jet.c[2] * (x * y + y * z + z * x) / 21.0
+        + jet.c[3] * x * y * z / 35.0
+    )
 
 
 def space_curve(points: Sequence[Node], x: int, y: int, z: int) -> Geom_BSplineCurve:

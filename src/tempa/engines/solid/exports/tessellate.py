@@ -1,0 +1,78 @@
+"""From a solid to its mesh."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from OCP.BRepMesh import BRepMesh_IncrementalMesh
+from OCP.IMeshData import IMeshData_Status
+from OCP.TopoDS import TopoDS
+
+from tempa.core.errors import TempaError
+from tempa.engines.solid import topology
+from tempa.engines.solid.exports.mesh import weld
+from tempa.engines.solid.exports.triangulation import triangulation
+from tempa.engines.solid.kernel import failing_as
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from OCP.TopoDS import TopoDS_Shape
+
+    from tempa.engines.solid.exports.mesh import Mesh
+    from tempa.engines.solid.exports.triangulation import Triangulation
+
+# The flags that say something went wrong; the others say what the mesher found or did.
+_FAULTS: Mapping[str, IMeshData_Status] = {
+    "open wire": IMeshData_Status.IMeshData_OpenWire,
+    "self-intersecting wire": IMeshData_Status.IMeshData_SelfIntersectingWire,
+    "failure": IMeshData_Status.IMeshData_Failure,
+    "unoriented wire": IMeshData_Status.IMeshData_UnorientedWire,
+    "too few points": IMeshData_Status.IMeshData_TooFewPoints,
+    "interrupted": IMeshData_Status.IMeshData_UserBreak,
+}
+
+_FLOAT_ROUNDING = 2.0**-23
+
+
+def tessellate(shape: TopoDS_Shape, *, linear: float, angular: float) -> Mesh:
+    """Triangles within `linear` mm of the surface, with `angular` degrees between neighbours at most.
+
+    Never in parallel: a process that ran a parallel call cannot be forked from.
+
+    Raises:
+        TempaError: TESSELLATION_FAILED.
+    """
+    with failing_as("TESSELLATION_FAILED"):
+        mesher = BRepMesh_IncrementalMesh(shape, linear, False, math.radians(angular), False)
+        flags = int(mesher.GetStatusFlags())
+        faults = [name for name, flag in _FAULTS.items() if flags & flag.value]
+        if faults or not mesher.IsDone():
+            raise TempaError("TESSELLATION_FAILED", detail={"kernel": ", ".join(faults) or "not done"})
+        return weld(_triangulations(shape))
+
+
+def require_sound(mesh: Mesh, *, volume: float, area: float, linear: float) -> None:
+    """Refuse a mesh that leaks, or whose volume is not the solid's.
+
+    A mesh that keeps within `linear` of a surface of `area` cannot miss more than their product;
+    32 bits put its vertices off by another rounding.
+
+    Raises:
+        TempaError: TESSELLATION_FAILED.
+    """
+    if not mesh.watertight:
+        raise TempaError("TESSELLATION_FAILED", "The triangles do not close to a watertight mesh.")
+    distance = linear + _FLOAT_ROUNDING * max(map(abs, mesh.vertices))
+    if not abs(mesh.volume - volume) <= distance * area:
+        detail = {"volume": volume, "mesh_volume": mesh.volume}
+        raise TempaError("TESSELLATION_FAILED", "The mesh does not have the part's volume.", detail=detail)
+
+
+def _triangulations(shape: TopoDS_Shape) -> Iterator[Triangulation]:
+    for number, face in enumerate(topology.uses(shape, topology.FACE)):
+        found = triangulation(TopoDS.Face(face))
+        if found is None:
+            raise TempaError("TESSELLATION_FAILED", detail={"face": number})
+        yield found

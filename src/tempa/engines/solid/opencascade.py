@@ -1,0 +1,107 @@
+"""How the engine `opencascade-brep` runs: a `Runner`. Importing this module loads the kernel.
+
+Only ever imported by a zygote and its children. Nothing here or below may use the kernel's
+parallel mode: its threads would be in the zygote's way, and are not there after a fork.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tempa.engines.solid import checks, gate, kernel, measure
+from tempa.engines.solid.brep.flanged_tube import flanged_tube
+from tempa.engines.solid.exports import step
+from tempa.engines.solid.exports.formats import Part, export, need_mesh
+from tempa.engines.solid.exports.tessellate import require_sound, tessellate
+from tempa.engines.solid.templates.tube import Tube
+from tempa.jobs.ports import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from OCP.TopoDS import TopoDS_Solid
+
+    from tempa.engines.solid.exports.mesh import Mesh
+    from tempa.engines.solid.measure import Mass
+    from tempa.jobs.ports import MadeFile, Progress
+
+TEMPLATE = "flanged-tube@1"
+
+
+def load() -> None:
+    """Ready the kernel, which was imported with this module."""
+    kernel.silence()
+    step.prepare()
+
+
+def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
+    """Build a part, let it pass the gate, and write it in every format asked for.
+
+    Raises:
+        TempaError: a code of the kernel's failures, of the gate, of the mesher, of an export, or
+            CHECK_FAILED.
+    """
+    progress("building", 0.0)
+    tube = Tube.of(work["parameters"])
+    solid = _build(tube)
+    progress("checking", 0.2)
+    method, reference = tube.reference
+    mass = gate.accept(solid, solids=1, reference=reference)
+    measured = _measured(solid, mass) | {
+        "reference": {"method": method, "volume": reference, "relative_error": mass.error(reference)}
+    }
+    mesh = _mesh(work, solid, measured, progress)
+    measured |= _meshed(mesh)
+    checks.require(work["checks"], measured)
+    files = _export(work["export_formats"], Part(solid, mass.volume, mesh), folder, progress)
+    return Report(files=files, measurements=measured)
+
+
+def _build(tube: Tube) -> TopoDS_Solid:
+    if tube.fillet_radius > 0.0:
+        with kernel.failing_as("FILLET_FAILED", radius=tube.fillet_radius):
+            return flanged_tube(tube)
+    with kernel.failing_as("EMPTY_RESULT"):
+        return flanged_tube(tube)
+
+
+def _measured(solid: TopoDS_Solid, mass: Mass) -> dict[str, Any]:
+    with kernel.failing_as("SELF_INTERSECTION"):
+        return {
+            "volume": mass.volume,
+            "area": measure.area(solid, adaptive=mass.adaptive),
+            **measure.counts(solid),
+            "bounding_box": [list(corner) for corner in measure.bounding_box(solid)],
+            "center_of_mass": list(mass.center),
+        }
+
+
+def _mesh(
+    work: Mapping[str, Any], solid: TopoDS_Solid, measured: Mapping[str, Any], progress: Progress
+) -> Mesh | None:
+    """The mesh, if a format or a check needs one. Only a mesh that goes into a file must be sound."""
+    written = need_mesh(work["export_formats"])
+    if not (written or work["checks"].get("watertight")):
+        return None
+    progress("meshing", 0.3)
+    tolerance = work["tolerance"]
+    mesh = tessellate(solid, linear=tolerance["linear"], angular=tolerance["angular"])
+    if written:
+        require_sound(mesh, volume=measured["volume"], area=measured["area"], linear=tolerance["linear"])
+    return mesh
+
+
+def _meshed(mesh: Mesh | None) -> dict[str, Any]:
+    """Without a mesh it is the gate that knows: it let pass only what has no open edge."""
+    if mesh is None:
+        return {"watertight": True}
+    return {"watertight": mesh.watertight, "triangles": mesh.triangle_count}
+
+
+def _export(names: Sequence[str], part: Part, folder: Path, progress: Progress) -> tuple[MadeFile, ...]:
+    files = []
+    for number, name in enumerate(names):
+        progress("exporting", round(0.6 + 0.4 * number / len(names), 3))
+        files.append(export(name, part, folder))
+    return tuple(files)

@@ -1,0 +1,110 @@
+"""Reading a request's fields: strictly, all faults at once, and what could be read in spite of them.
+
+Rules between fields are wanted also when another field is broken, so a model is read field by field:
+what is sound comes out as a value, what is not as a problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from tempa.core.errors import Problem
+from tempa.core.shapes import escape, shape_problems, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic.fields import FieldInfo
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Fields(BaseModel):
+    """Base of the models that are read here. They also give the JSON Schema."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+@dataclass(slots=True)
+class Found:
+    """What could be read. `values` has no entry for a field that is broken; nested models are dicts."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Template(Protocol):
+    """A template's module: what parameters it takes, and how they are read."""
+
+    @property
+    def ID(self) -> str: ...  # noqa: N802 - a module's constant: "flanged-tube@1"
+    def read(self, raw: object, pointer: str) -> Found: ...
+    def describe(self) -> dict[str, Any]: ...
+
+
+def read_fields(model: type[Fields], raw: object, pointer: str) -> Found:
+    """Read `raw`, a JSON value, as `model`. `pointer` is where it stands in the request."""
+    found = Found()
+    if not isinstance(raw, dict):
+        found.problems.append(Problem(pointer, "Must be an object."))
+        return found
+    known = ", ".join(model.model_fields)
+    found.problems += [
+        Problem(f"{pointer}/{escape(name)}", f"This field is not known here. Known: {known}.")
+        for name in raw
+        if name not in model.model_fields
+    ]
+    for name, info in model.model_fields.items():
+        _read_field(found, raw, name, info, f"{pointer}/{name}")
+    return found
+
+
+def _read_field(found: Found, raw: Mapping[str, Any], name: str, info: FieldInfo, pointer: str) -> None:
+    if name not in raw:
+        if info.is_required():
+            found.problems.append(Problem(pointer, "This field is required."))
+        else:
+            found.values[name] = info.get_default(call_default_factory=True)
+        return
+    value = raw[name]
+    inner = _model_in(info.annotation)
+    if inner is not None and value is not None:
+        nested = read_fields(inner, value, pointer)
+        found.problems += nested.problems
+        if isinstance(value, dict):
+            found.values[name] = nested.values
+        return
+    try:
+        found.values[name] = _adapter(info).validate_python(whole(value))
+    except ValidationError as error:
+        found.problems += shape_problems(error, pointer)
+
+
+def _model_in(annotation: Any) -> type[Fields] | None:
+    """The model that a field holds: `Model` itself, or the one in `Model | None`."""
+    for kind in (annotation, *get_args(annotation)):
+        if isinstance(kind, type) and issubclass(kind, Fields):
+            return kind
+    return None
+
+
+_adapters: dict[int, TypeAdapter[Any]] = {}
+
+
+def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
+    """The validator of one field; made once for each."""
+    key = id(info)
+    if key not in _adapters:
+        kind: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+        _adapters[key] = TypeAdapter(kind, config=_STRICT)
+    return _adapters[key]
+
+
+@cache
+def schema(model: type[Fields]) -> dict[str, Any]:
+    """JSON Schema 2020-12 of a model."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
