@@ -52,7 +52,7 @@ def create_key(
     name: Annotated[str, typer.Argument(help="What it is for.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="May be given several times.  [default: jobs:write, jobs:read]"),
+        typer.Option(help="May be given several times. (default: jobs:write, jobs:read)"),
     ] = None,
     data: Data = None,
     config: Config = None,

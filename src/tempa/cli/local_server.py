@@ -47,7 +47,7 @@ def local_server(folder: Path) -> Iterator[dict[str, Any]]:
         # A session of its own: Ctrl-C is for us, who then stop it in good order.
         process = subprocess.Popen(
             [*command, *places],
-            stdout=output,
+            stdout=subprocess.DEVNULL,  # tells the key; the ready file does too, for its owner only
             stderr=output,
             stdin=subprocess.DEVNULL,
             start_new_session=True,

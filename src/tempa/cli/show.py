@@ -68,6 +68,8 @@ def _number(value: Any) -> str:
         return f"{value:.12g}"
     if isinstance(value, list):
         return "[" + ", ".join(_number(part) for part in value) + "]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_number(part)}" for name, part in value.items())
     return str(value)
 
 

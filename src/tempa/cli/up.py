@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Where everything is kept.  [default: $XDG_DATA_HOME/tempa]"),
+    typer.Option("--data", metavar="DIR", help="Where everything is kept. (default: $XDG_DATA_HOME/tempa)"),
 ]
 Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML, over the defaults.")
@@ -24,9 +24,9 @@ Config = Annotated[
 
 
 def up(
-    host: Annotated[str | None, typer.Option(help="Address to serve at.  [default: 127.0.0.1]")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to serve at. (default: 127.0.0.1)")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="0 picks a free one.  [default: 8787]")
+        int | None, typer.Option(min=0, max=65535, help="0 picks a free one. (default: 8787)")
     ] = None,
     data: Data = None,
     ready_file: Annotated[

@@ -24,7 +24,7 @@ Secrets = Annotated[
     typer.Option(
         "--secret",
         envvar="TEMPA_WEBHOOK_SECRET",
-        help="whsec_...; several while it rotates.  [default: the local server's]",
+        help="whsec_...; several while it rotates. (default: the local server's)",
     ),
 ]
 _ROUND_SECONDS = 3600.0
