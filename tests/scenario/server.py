@@ -43,21 +43,20 @@ class Server:
     def start(self) -> Self:
         """Start, and wait until it says that it serves."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        told, tell = os.pipe()
         log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
         with log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir),
-                 "--ready-file", str(self.data_dir / "told.json")],
-                stdout=tell, stderr=log, env={**os.environ, **self.environment}, start_new_session=True,
+                [
+                    sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir),
+                    "--ready-file", str(self.data_dir / "told.json"),
+                ],
+                stdout=subprocess.PIPE, stderr=log, env={**os.environ, **self.environment},
+                start_new_session=True,
             )  # fmt: skip
-        os.close(tell)
-        try:
-            spoke, _, _ = select.select([told], [], [], START_SECONDS)  # it prints once it serves
-            assert spoke, f"no sign of life within {START_SECONDS} s; see {log.name}"
-            assert os.read(told, 1), f"the server ended at its start; see {log.name}"
-        finally:
-            os.close(told)
+        assert self.process.stdout
+        spoke, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)  # once it serves
+        assert spoke, f"no sign of life within {START_SECONDS} s; see {log.name}"
+        assert self.process.stdout.readline(), f"the server ended at its start; see {log.name}"
         self.ready = json.loads((self.data_dir / "told.json").read_text())
         return self
 
@@ -72,13 +71,20 @@ class Server:
         """kill -9."""
         assert self.process
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self._ended(10)
 
     def stop(self) -> int:
         """SIGTERM; returns the exit status."""
         assert self.process
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self._ended(30)
+
+    def _ended(self, seconds: float) -> int:
+        assert self.process
+        assert self.process.stdout
+        status = self.process.wait(seconds)
+        self.process.stdout.close()
+        return status
 
     @property
     def url(self) -> str:

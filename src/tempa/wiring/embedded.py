@@ -172,7 +172,8 @@ def _announce(
     text = json.dumps(asdict(ready), indent=2) + "\n"
     for path in {data_dir / READY_FILE, *([ready_file] if ready_file else [])}:
         write_private(path, text)
-    on_ready(ready)
+    with contextlib.suppress(BrokenPipeError):  # nobody reads what is printed: no reason not to serve
+        on_ready(ready)
 
 
 def _listen(host: str, port: int) -> socket.socket:

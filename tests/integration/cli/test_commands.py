@@ -183,14 +183,6 @@ def test_run_passes_by_the_ready_file_of_a_server_that_is_gone(
     assert tempa(home, "run", "cad", request_file, "-o", str(tmp_path / "out")).returncode == 0
 
 
-def test_run_does_not_stand_in_for_a_server_that_was_named(
-    home: dict[str, str], request_file: str, tmp_path: Path
-) -> None:
-    result = tempa({**home, "TEMPA_URL": "http://127.0.0.1:1"}, "run", "cad", request_file)
-
-    assert result.returncode == 5
-
-
 def test_a_port_that_is_taken_is_told_with_the_way_out(home: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = tempa(home, "up", "--port", str(taken.getsockname()[1]))

@@ -170,6 +170,16 @@ class TestTheServer:
         assert result.exit_code == 5
         assert "No connection to tempa.test" in result.stderr
 
+    def test_5_a_server_that_was_named_is_not_replaced_by_one_of_our_own(
+        self, server: FakeServer, tempa: Terminal, request_file: str
+    ) -> None:
+        server.on("POST /v1/models/generate", httpx2.ConnectError("[Errno 111] Connection refused"))
+
+        result = tempa.run("run", "cad", request_file)
+
+        assert result.exit_code == 5
+        assert "one is started" not in result.stderr
+
     def test_5_it_is_busy_for_too_long(self, server: FakeServer, tempa: Terminal) -> None:
         server.refuse("GET /v1/jobs", 503, "store-unavailable", "The store cannot be written.")
 

@@ -54,7 +54,8 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     mesh = _mesh(work, solid, measured, progress)
     measured |= _meshed(mesh)
     checks.require(work["checks"], measured)
-    files = _export(work["export_formats"], Part(solid, mass.volume, mesh), folder, progress)
+    part = Part(solid, measured["volume"], measured["area"], mesh)
+    files = _export(work["export_formats"], part, folder, progress)
     return Report(files=files, measurements=measured)
 
 
