@@ -25,14 +25,14 @@ $(RUNS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Tempa needs Python 3.11 to 3.13; name one: make $(MAKECMDGOALS) PYTHON=python3.11'; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[solid]'
+	$(INSTALL) '.[solid,demo]'
 	@touch $@
 
 $(READY): $(RUNS)
 	$(INSTALL) '.[solid,dev]'
 	@touch $@
 
-demo: $(RUNS) ## make a part and a splat, receive their webhooks, say where the files are
+demo: $(RUNS) ## make a part, receive and verify its webhook, say where the files are
 	$(BIN)/tempa demo
 
 up: $(RUNS) ## start the server and stay
@@ -55,7 +55,7 @@ chaos: $(READY) ## kill processes and stop servers under load (minutes)
 
 bench: bench-ticket ## all benches
 
-bench-ticket: $(READY) ## how many tickets a second reach the disk
+bench-ticket: $(READY) ## what a ticket costs around the kernel, beside its targets
 	$(BIN)/python bench/ticket.py
 
 mutants: $(READY) ## take the guards out one at a time; a test has to notice each

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tempa.engines.solid import opencascade
+import tempa.engines.solid.opencascade as opencascade
 
 
 def main() -> None:

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-from tempa.engines.solid.about import OpencascadeBrep
 
 from tempa.core.accounts import new_secret_key
 from tempa.engines.host.engine_host import EngineHost
+from tempa.engines.solid.about import OpencascadeBrep
 from tempa.jobs.ports import Order, RunLimits
-from tests.scenario.server import SEED_001, Server, wait_for_end
+from tempa.testing.server import SEED_001, Server, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

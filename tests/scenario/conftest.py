@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tempa.testing.receiver import Receiver
-from tests.scenario.server import Server
+from tempa.testing.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenario.server import SEED_001, Server, wait_for_end, wait_for_start
+from tempa.testing.server import SEED_001, Server, wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,6 +32,8 @@ def _queued(job: JobView, engines: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(f"No worker of this server offers {job.engine} now; the job waits until one does.")
     if job.attempt:
         lines.append(f"{_attempts(job.attempt)} ended without a result; it is tried again.")
+    if job.deadline_at:
+        lines.append(f"It fails with DEADLINE_EXCEEDED if it has not finished by {stamp(job.deadline_at)}.")
     lines.append(f"Give up waiting: tempa jobs cancel {job.job_id}")
     return lines
 

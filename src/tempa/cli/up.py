@@ -64,12 +64,11 @@ def data_dir(given: Path | None) -> Path:
 
 def _announce(ready: Ready, as_json: bool) -> None:
     if wants_json(as_json):
-        document: dict[str, Any] = {**asdict(ready), "console_url": ready.console_url}
+        document: dict[str, Any] = asdict(ready)
         print_json(document)
         sys.stdout.flush()
         return
     print(f"Tempa {ready.version} serves at {ready.url}")
-    print(f"  console  {ready.console_url}")
     print(f"  API key  {ready.api_key}")
     print(f"  data     {ready.data_dir}")
     print("Try it: tempa run cad FILE.json -o out        Stop: Ctrl-C", flush=True)

@@ -26,6 +26,9 @@ METRICS: Mapping[str, Metric] = {
         "Attempts that ended, by what followed: completed, failed, retried, canceled, released.",
         ("engine", "ending"),
     ),
+    "tempa_jobs_cached_total": Metric(
+        "counter", "Jobs completed with the result of equal work; no kernel ran for them.", ("engine",)
+    ),
     "tempa_jobs": Metric("gauge", "Jobs in the store, by status and lane.", ("status", "lane")),
     "tempa_jobs_wait_seconds": Metric("histogram", "From admission to the first claim.", ("engine",)),
     "tempa_jobs_rescued_total": Metric("counter", "Jobs taken over because their lease ran out."),

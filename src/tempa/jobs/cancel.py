@@ -31,6 +31,9 @@ async def cancel(store: JobStore, account: str, job_id: str) -> dict[str, Any]:
 async def retry(store: JobStore, intake: Intake, account: str, job_id: str, key: str | None) -> Admission:
     """Ask again for what a terminal job was asked for: a new job, by the engine as it is now.
 
+    The options are those of the old job, `cache` too: unless it says "bypass", a job that was
+    completed is answered with its own result again, as long as that is kept.
+
     Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal,
     `engine-unavailable`, and those of `Intake.admit`.
     """

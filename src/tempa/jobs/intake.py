@@ -167,6 +167,7 @@ class Intake:
     def _new_job(self, account: str, request: Request, reservation: Reservation | None) -> NewJob:
         now = self.clock.now()
         seconds = request.deadline_seconds
+        deterministic = self.engines[request.engine].deterministic
         return NewJob(
             id=new_id(request.kind),
             event_id=new_id("evt"),
@@ -176,6 +177,7 @@ class Intake:
             created_at=now,
             deadline_at=None if seconds is None else now + timedelta(seconds=seconds),
             retained_until=now + timedelta(days=self.retention_days),
+            work_key=work_key(request) if deterministic else None,
         )
 
 
@@ -192,6 +194,18 @@ def reserve(route: str, request: Request, key: str | None) -> Reservation:
         return Reservation(route=route, key=key, derived=False, fingerprint=fingerprint(asked))
     derived = fingerprint({**asked, "engine_version": version})
     return Reservation(route=route, key=derived, derived=True, fingerprint=derived)
+
+
+def work_key(request: Request) -> str | None:
+    """What requests for equal work have in common, whatever their keys, tags, priorities or webhooks.
+
+    None for those that want a kernel of their own: `cache: "bypass"` neither takes another job's
+    result nor gives its own, and a rented instance is paid for to be used.
+    """
+    if request.cache != "use" or request.gpu_instance_id is not None:
+        return None
+    share = {"engine": request.engine, "engine_version": request.engine_version, "work": request.work}
+    return fingerprint(share)
 
 
 def read_key(header: str | None) -> str | None:

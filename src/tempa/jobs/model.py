@@ -148,6 +148,7 @@ class NewJob:
     created_at: datetime
     deadline_at: datetime | None
     retained_until: datetime
+    work_key: str | None = None  # the account's jobs that share it do equal work; None: like no other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +177,7 @@ class Job:
     error: JobError | None
     usage: Usage
     removed: bool = False  # inputs and artifacts were deleted by the client
+    work_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +226,12 @@ class BeatAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """Publish the result."""
+    """Publish the result. `cached`: it is that of equal work, and no kernel ran."""
 
     result: Result
     usage: Usage
     stages: tuple[Stage, ...] = ()
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,9 +157,34 @@ class Performer:
         return after_failure(internal, claimed.job, Usage(), self.max_crash_retries, self.rng)
 
     async def _run(self, claimed: Claimed, sight: _Sight) -> Ending | None:
+        cached = await self._take_from_twin(claimed)
+        return cached if cached is not None else await self._run_engine(claimed, sight)
+
+    async def _take_from_twin(self, claimed: Claimed) -> Completed | None:
+        """Publish a copy of what equal work has made, if there is any.
+
+        No equal work runs at this moment: the claim saw to that. What cannot be looked up or
+        copied costs a run of the kernel, never the job.
+        """
+        job = claimed.job
+        if job.work_key is None:
+            return None
+        try:
+            twin = await self.store.finished_twin(job)
+            if twin is None or twin.result is None:
+                return None
+            copied = await self.artifacts.copy(_prefix(claimed), twin.result.artifacts)
+        except (StoreUnavailable, OSError):
+            _logger.warning("the result of equal work cannot be had", exc_info=True, extra={"job_id": job.id})
+            return None
+        if copied is None:
+            return None
+        return Completed(result=replace(twin.result, artifacts=copied), usage=Usage(), cached=True)
+
+    async def _run_engine(self, claimed: Claimed, sight: _Sight) -> Ending:
         job = claimed.job
         engine = self.engines[job.request.engine]
-        folder = self.artifacts.scratch(f"{job.id}.a{claimed.lease.epoch}")
+        folder = self.artifacts.scratch(_prefix(claimed))
         order = Order(
             engine=engine.name,
             module=engine.module,
@@ -184,9 +209,8 @@ class Performer:
         self.meter.observe("tempa_engine_run_seconds", outcome.compute_time_ms / 1000, engine=engine)
 
     async def _publish(self, claimed: Claimed, order: Order, made: Made, usage: Usage) -> Ending:
-        prefix = f"{claimed.job.id}.a{claimed.lease.epoch}"
         try:
-            kept = await self.artifacts.keep(prefix, order.folder, made.files)
+            kept = await self.artifacts.keep(_prefix(claimed), order.folder, made.files)
         except OSError as error:
             failure = TempaError("ARTIFACT_STORE_FAILED", detail={"reason": error.strerror or "I/O error"})
             return after_failure(failure, claimed.job, usage, self.max_crash_retries, self.rng)
@@ -242,10 +266,20 @@ class Performer:
                     raise
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
         if written:
-            step = str(STEP_OF_ENDING[type(ending)])
-            self.meter.count("tempa_jobs_ended_total", engine=claimed.job.request.engine, ending=step)
+            self._count(claimed.job.request.engine, ending)
         else:
             _logger.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
+
+    def _count(self, engine: str, ending: Ending) -> None:
+        step = str(STEP_OF_ENDING[type(ending)])
+        self.meter.count("tempa_jobs_ended_total", engine=engine, ending=step)
+        if isinstance(ending, Completed) and ending.cached:
+            self.meter.count("tempa_jobs_cached_total", engine=engine)
+
+
+def _prefix(claimed: Claimed) -> str:
+    """Where this attempt's files lie: no other attempt's, so nothing of it is reached unless it publishes."""
+    return f"{claimed.job.id}.a{claimed.lease.epoch}"
 
 
 async def _stop(task: asyncio.Task[Ending | None]) -> None:

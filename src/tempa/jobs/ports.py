@@ -158,6 +158,9 @@ class JobStore(Protocol):
 
     A command returns after its commit is on disk, and has then rung the topics of what changed.
     A store that cannot be reached or written raises `StoreUnavailable` and has done nothing.
+
+    Of an account's jobs with the same `work_key` at most one is processing: `claim` passes over the
+    others until that one has ended, however it ended.
     """
 
     async def admit(self, new: NewJob) -> Admission: ...
@@ -179,6 +182,9 @@ class JobStore(Protocol):
         self, account: str, narrow: JobFilter, limit: int, before: str | None
     ) -> list[Job]: ...  # newest first; `before` is the id to go on from
     async def queue_position(self, job: Job) -> int: ...  # queued jobs ahead of it, from 0
+    async def finished_twin(
+        self, job: Job
+    ) -> Job | None: ...  # the newest completed job of its account and work_key that still has its files
     async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]: ...
     async def feed(self, account: str, after: int, limit: int) -> list[Event]: ...
     async def mark_removed(self, account: str, job_id: str) -> bool: ...  # False: not terminal
@@ -212,6 +218,9 @@ class ArtifactStore(Protocol):
     async def keep(
         self, prefix: str, folder: Path, files: Sequence[MadeFile]
     ) -> tuple[StoredArtifact, ...]: ...  # moves a scratch folder in whole; then everything is durable
+    async def copy(
+        self, prefix: str, artifacts: Sequence[StoredArtifact]
+    ) -> tuple[StoredArtifact, ...] | None: ...  # durable, and apart from the originals; None: one is gone
     async def discard(self, folder: Path) -> None: ...  # a scratch folder that was not kept
     async def receive(
         self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int

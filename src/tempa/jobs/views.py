@@ -45,6 +45,7 @@ def job_view(job: Job, links: Links, queue_position: int | None = None) -> dict[
         },
         "compute_time_ms": job.usage.compute_time_ms,
         "peak_rss_bytes": job.usage.peak_rss_bytes,
+        "deadline_at": _time(job.deadline_at),
         "retained_until": rfc3339(job.retained_until),
         "tags": dict(job.request.tags),
     }

@@ -157,6 +157,7 @@ class JobView(Answer):
     progress: ProgressView
     compute_time_ms: int
     peak_rss_bytes: int
+    deadline_at: datetime | None = None
     retained_until: datetime
     tags: dict[str, str]
 

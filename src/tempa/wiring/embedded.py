@@ -52,11 +52,6 @@ class Ready:
     data_dir: str
     version: str
 
-    @property
-    def console_url(self) -> str:
-        """Where people look at it."""
-        return f"{self.url}/console"
-
 
 async def serve(
     settings: Settings, data_dir: Path, ready_file: Path | None, on_ready: Callable[[Ready], None]

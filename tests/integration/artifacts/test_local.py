@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 STEP = MadeFile("model.step", "step", "step", "model/step")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalArtifacts:
-    opened = LocalArtifacts(tmp_path / "artifacts")
-    opened.open()
-    return opened
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
@@ -47,19 +39,11 @@ async def test_what_is_kept_is_there_under_its_key_with_size_and_hash(store: Loc
 
 
 async def test_files_and_folders_are_flushed_before_keep_returns(
-    store: LocalArtifacts, monkeypatch: pytest.MonkeyPatch
+    store: LocalArtifacts, flushed: list[str]
 ) -> None:
-    flushed: list[str] = []
-    real = os.fsync
-
-    def watch(descriptor: int) -> None:
-        flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        real(descriptor)
-
     prefix = f"{new_id('cad')}.a1"
     folder = store.scratch(prefix)
     (folder / "model.step").write_bytes(b"solid")
-    monkeypatch.setattr(os, "fsync", watch)
     (kept,) = await store.keep(prefix, folder, [STEP])
     path = await store.path(kept.key)
     assert path is not None

@@ -83,6 +83,12 @@ async def test_a_child_is_confined(run: Any, host: EngineHost, tmp_path: Path) -
     assert seen["threads_variable"] == "1"
     assert seen["handled"] == ["SIGPIPE", "SIGXFSZ"]  # ignored, as Python has them
     assert seen["zygote"] == host.health()[0].pid
+    assert seen["niceness"] > os.nice(0)  # the server answers before kernels take the cores
+
+
+async def test_an_engine_does_not_see_the_servers_settings(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEMPA_LINKS__KEY", "00" * 32)
+    assert (await run("look_around")).measurements["settings"] == []
 
 
 async def test_a_signal_that_the_server_holds_back_reaches_the_child(run: Any) -> None:

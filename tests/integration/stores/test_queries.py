@@ -23,7 +23,8 @@ ALL_NULL = dict.fromkeys(
 # What runs often, or on the one writer: each of these must find its rows by an index.
 HOT = {
     "key_holder": {"idempotency": "PRIMARY KEY", "job": "sqlite_autoindex_job_1"},
-    "claim": {"due": "job_ready", "job": "INTEGER PRIMARY KEY"},
+    "claim": {"due": "job_ready", "running": "job_work_running", "job": "INTEGER PRIMARY KEY"},
+    "finished_twin": {"job": "job_work_done"},
     "beat": {"job": "sqlite_autoindex_job_1"},
     "end_attempt": {"job": "sqlite_autoindex_job_1"},
     "close_attempt": {"attempt": "PRIMARY KEY"},
@@ -78,7 +79,7 @@ def test_a_hot_query_finds_its_rows_by_an_index(name: str, database: sqlite3.Con
 
 
 def test_a_claim_never_meets_what_is_finished(database: sqlite3.Connection) -> None:
-    """With statistics too, which make a planner bold: 100,000 finished jobs, three queued."""
+    """With statistics too, which make a planner bold: 100,000 finished jobs of equal work, three queued."""
     _finish_many_jobs(database)
     for statistics in (False, True):
         if statistics:
@@ -90,6 +91,36 @@ def test_a_claim_never_meets_what_is_finished(database: sqlite3.Connection) -> N
         assert [step for step in steps if "due USING INDEX job_ready (lane=?)" in step], steps
         claim = {"lanes": '["cpu"]', "now": 10, "lease_until": 9, "worker": "w", "limit": 1}
         assert _cost(database, "claim", **claim) < 2000
+
+
+def test_what_waits_for_equal_work_costs_a_claim_little(database: sqlite3.Connection) -> None:
+    """1,000 of higher priority, passed over for the two that run something else."""
+    _finish_many_jobs(database)
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         lease_until, work_key, tags, request)
+        with recursive n(i) as (select 0 union all select i + 1 from n where i < 1000)
+        select 'w' || i, 'acme', iif(i, 'queued', 'processing'), 'e', 'cpu', 8, 1, 1, 9,
+               iif(i, null, 9), 'twin', '{}', '{}' from n
+        """
+    )
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        claim = {"lanes": '["cpu"]', "now": 10, "lease_until": 9, "worker": "w", "limit": 2}
+        assert _cost(database, "claim", **claim) < 2000 + 30 * 1000
+
+
+def test_a_look_for_a_finished_twin_ends_with_the_first(database: sqlite3.Connection) -> None:
+    """100,000 jobs of equal work are done."""
+    _finish_many_jobs(database)
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        assert _cost(database, "finished_twin", account="acme", work_key="twin", now=1) < 200
 
 
 def test_a_look_for_expired_leases_never_meets_what_is_finished(database: sqlite3.Connection) -> None:
@@ -117,19 +148,19 @@ def _finish_many_jobs(database: sqlite3.Connection) -> None:
     database.execute(
         """
         insert into job (id, account, status, engine, lane, priority, created_at, completed_at, run_at,
-                         retained_until, tags, request, result)
+                         retained_until, work_key, tags, request, result)
         with recursive n(i) as (select 1 union all select i + 1 from n where i < :finished)
-        select 'cad_' || i, 'acme', 'completed', 'e', 'cpu', 5, i, i, 1, 9, '{}', '{}', '{}' from n
+        select 'cad_' || i, 'acme', 'completed', 'e', 'cpu', 5, i, i, 1, 9, 'twin', '{}', '{}', '{}' from n
         """,
         {"finished": FINISHED},
     )
     database.execute(
         """
         insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
-                         tags, request)
-        values ('q1', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}'),
-               ('q2', 'acme', 'queued', 'e', 'cpu', 7, 1, 1, 9, '{}', '{}'),
-               ('q3', 'acme', 'queued', 'e', 'gpu', 9, 1, 1, 9, '{}', '{}')
+                         work_key, tags, request)
+        values ('q1', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, 'other', '{}', '{}'),
+               ('q2', 'acme', 'queued', 'e', 'cpu', 7, 1, 1, 9, null, '{}', '{}'),
+               ('q3', 'acme', 'queued', 'e', 'gpu', 9, 1, 1, 9, 'twin', '{}', '{}')
         """
     )
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tempa.core.clock import SystemClock
 from tempa.core.errors import Problem, Refusal
 from tempa.core.limits import DEFAULT_LIMITS
-from tempa.jobs.intake import Addresses, Intake, read_key, reserve
-from tempa.jobs.model import Request
+from tempa.jobs.intake import Addresses, Intake, read_key, reserve, work_key
+from tempa.jobs.model import Admission, NewJob, Request, Verdict
 from tempa.jobs.ports import Engine, JobStore, Reading, RunLimits
-from tests.unit.jobs.samples import a_request
+from tests.unit.jobs.samples import a_job, a_request
 
 FIELDS = frozenset({"parameters", "template"})
 
@@ -37,6 +37,17 @@ class FakeEngine:
         return {}
 
 
+class Admitting:
+    """A store that admits whatever comes."""
+
+    def __init__(self) -> None:
+        self.admitted: list[NewJob] = []
+
+    async def admit(self, new: NewJob) -> Admission:
+        self.admitted.append(new)
+        return Admission(Verdict.ADMITTED, a_job(id=new.id, request=new.request))
+
+
 class Silent:
     """A meter nobody reads."""
 
@@ -45,11 +56,14 @@ class Silent:
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
 
 
-def the_intake() -> Intake:
+NO_STORE = cast("JobStore", None)  # `read` must not touch it
+
+
+def the_intake(store: JobStore = NO_STORE, engine: Engine | None = None) -> Intake:
     return Intake(
-        store=cast("JobStore", None),  # `read` must not touch it
+        store=store,
         clock=SystemClock(),
-        engines={"echo": cast("Engine", FakeEngine())},
+        engines={"echo": engine or cast("Engine", FakeEngine())},
         limits=DEFAULT_LIMITS,
         addresses=Addresses(),
         meter=Silent(),
@@ -188,6 +202,49 @@ def test_an_engine_upgrade_changes_the_derived_key_but_not_what_a_clients_key_st
     before, after = a_request(engine_version="1"), a_request(engine_version="2")
     assert reserve("/r", before, None).key != reserve("/r", after, None).key
     assert reserve("/r", before, "k") == reserve("/r", after, "k")
+
+
+def test_equal_work_has_one_key_whatever_else_is_asked() -> None:
+    plain = read({"parameters": {"length": 45}})
+    alike = read(
+        {
+            "parameters": {"length": 4.5e1},
+            "webhook_url": "https://example.com/hook",
+            "tags": {"a": "b"},
+            "priority": 9,
+            "deadline_seconds": 60.0,
+        }
+    )
+    assert work_key(plain) == work_key(alike) is not None
+
+
+def test_other_work_another_engine_or_its_other_version_has_another_key() -> None:
+    others = [
+        a_request(),
+        a_request(work={"length": 2.0}),
+        a_request(engine="other"),
+        a_request(engine_version="2"),
+    ]
+    assert len({work_key(request) for request in others}) == len(others)
+
+
+def test_a_bypass_and_a_rented_instance_share_with_nobody() -> None:
+    assert work_key(read({"parameters": {"length": 45}, "cache": "bypass"})) is None
+    assert work_key(a_request(gpu_instance_id="gpu-1")) is None
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+async def test_only_what_a_deterministic_engine_makes_is_admitted_with_a_work_key(
+    *, deterministic: bool
+) -> None:
+    engine, store = FakeEngine(), Admitting()
+    engine.deterministic = deterministic
+    intake = the_intake(cast("JobStore", store), cast("Engine", engine))
+    request = intake.read({"parameters": {"length": 45}}, FIELDS, "echo")
+
+    await intake.admit("default", "/r", request, "k")
+
+    assert [new.work_key for new in store.admitted] == [work_key(request) if deterministic else None]
 
 
 @pytest.mark.parametrize(

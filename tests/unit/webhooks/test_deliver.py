@@ -70,7 +70,8 @@ def test_five_retries_and_then_the_dead_letters() -> None:
     [
         ("120", 120), ("0", 0), ("1e9", 0), ("-5", 0), ("1.5", 0), ("", 0), (None, 0), ("soon", 0),
         ("999999999999999999999", 86_400), ("\u0661\u0662", 0),
-        ("Mon, 30 Nov 2026 12:02:00 GMT", 120), ("Mon, 30 Nov 2026 11:00:00 GMT", 0), ("Fri, 30 Nov 2029 12:00:00 GMT", 86_400),
+        ("Mon, 30 Nov 2026 12:02:00 GMT", 120), ("Mon, 30 Nov 2026 11:00:00 GMT", 0),
+        ("Fri, 30 Nov 2029 12:00:00 GMT", 86_400),
     ],
 )  # fmt: skip
 def test_retry_after_is_read_or_ignored_and_clamped(header: str | None, seconds: float) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import Refusal
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import MadeFile
 
 _CHUNK_BYTES = 1 << 20
+# Another device, a file system without links, one that has no more for this file (ext4: 65,000).
+_LINK_REFUSED = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 _SHARD_LENGTH = 5  # of an id's time part: one folder for about two hours, so no folder grows for ever
 
 
@@ -64,11 +67,39 @@ class LocalArtifacts:
         for stray in [path for path in folder.iterdir() if path.name not in names]:
             _remove(stray)
         kept = tuple(_flush_file(folder / made.name, prefix, made) for made in files)
+        self._move_in(folder, prefix)
+        return kept
+
+    async def copy(
+        self, prefix: str, artifacts: Sequence[StoredArtifact]
+    ) -> tuple[StoredArtifact, ...] | None:
+        """The same files under another prefix, as durable as the originals and apart from them.
+
+        Deleting the one leaves the other: what is kept is never written again, so they may share
+        their bytes. None: a file is gone, and nothing was left under `prefix`. Raises OSError when
+        the disk will not have them.
+        """
+        return await asyncio.to_thread(self._copy, prefix, artifacts)
+
+    def _copy(self, prefix: str, artifacts: Sequence[StoredArtifact]) -> tuple[StoredArtifact, ...] | None:
+        folder = self.scratch(prefix)
+        try:
+            for one in artifacts:
+                _link(self._locate(one.key), folder / one.name)
+        except FileNotFoundError:
+            return None
+        else:
+            self._move_in(folder, prefix)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)  # moved in, it is no longer there: fine
+        return tuple(replace(one, key=f"{prefix}/{one.name}") for one in artifacts)
+
+    def _move_in(self, folder: Path, prefix: str) -> None:
+        """Files that are flushed already become the ones under `prefix`, all at once."""
         _flush_folder(folder)
         target = self._place(prefix)
         folder.rename(target)
         _flush_folder(target.parent)
-        return kept
 
     async def discard(self, folder: Path) -> None:
         """Drop a scratch folder. One that was kept is no longer there: fine."""
@@ -141,6 +172,18 @@ def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:
         sha256=digest.hexdigest(),
         key=f"{prefix}/{made.name}",
     )
+
+
+def _link(original: Path, target: Path) -> None:
+    """One more name for a flushed file; where there can be none, a flushed copy."""
+    try:
+        target.hardlink_to(original)
+    except OSError as error:
+        if error.errno not in _LINK_REFUSED:
+            raise
+        with original.open("rb") as source, target.open("xb") as copy:
+            shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+            _flush(copy)
 
 
 def _flush(file: BinaryIO) -> None:

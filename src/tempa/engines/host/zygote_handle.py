@@ -256,13 +256,19 @@ def _start(module: str, launch: Launch, line: int, output: Output) -> subprocess
         # -u: nothing printed waits in a buffer, of Python or C, to be lost in a crash or printed again
         # by every fork. -P: no imports from where the server happens to stand.
         [launch.python, "-u", "-P", "-m", "tempa.engines.host.zygote", *arguments],
-        env=os.environ | _ONE_THREAD | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
+        env=_environment() | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
         stdin=subprocess.DEVNULL,
         stdout=output.fileno(),
         stderr=subprocess.STDOUT,
         pass_fds=(line,),
         start_new_session=True,
     )
+
+
+def _environment() -> dict[str, str]:
+    """The server's own, without its settings: some are secrets, and no kernel has business with any."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TEMPA_")}
+    return kept | _ONE_THREAD
 
 
 def _rss_bytes(pid: int) -> int:

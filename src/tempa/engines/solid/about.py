@@ -67,7 +67,7 @@ class OpencascadeBrep:
 
     def read(self, body: Mapping[str, Any]) -> Reading:
         """The work that a body asks for, or everything that is wrong with it."""
-        template = body.get("template", flanged_tube.ID)
+        template = flanged_tube.ID if body.get("template") is None else body["template"]
         formats, problems = _read_formats(body)
         parameters = _read_parameters(body, template)
         tolerance = read_fields(Tolerance, _object(body, "tolerance"), "/tolerance")

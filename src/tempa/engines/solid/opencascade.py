@@ -12,7 +12,7 @@ from tempa.engines.solid import checks, gate, kernel, measure
 from tempa.engines.solid.brep.flanged_tube import flanged_tube
 from tempa.engines.solid.exports import step
 from tempa.engines.solid.exports.formats import Part, export, need_mesh
-from tempa.engines.solid.exports.tessellate import require_sound, tessellate
+from tempa.engines.solid.exports.tessellate import tessellate
 from tempa.engines.solid.templates.tube import Tube
 from tempa.jobs.ports import Report
 
@@ -54,7 +54,7 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     mesh = _mesh(work, solid, measured, progress)
     measured |= _meshed(mesh)
     checks.require(work["checks"], measured)
-    part = Part(solid, measured["volume"], measured["area"], mesh)
+    part = Part(solid, measured["volume"], mesh)
     files = _export(work["export_formats"], part, folder, progress)
     return Report(files=files, measurements=measured)
 
@@ -81,16 +81,13 @@ def _measured(solid: TopoDS_Solid, mass: Mass) -> dict[str, Any]:
 def _mesh(
     work: Mapping[str, Any], solid: TopoDS_Solid, measured: Mapping[str, Any], progress: Progress
 ) -> Mesh | None:
-    """The mesh, if a format or a check needs one. Only a mesh that goes into a file must be sound."""
-    written = need_mesh(work["export_formats"])
-    if not (written or work["checks"].get("watertight")):
+    """The mesh, if a format or a check needs one."""
+    if not (need_mesh(work["export_formats"]) or work["checks"].get("watertight")):
         return None
     progress("meshing", 0.3)
-    tolerance = work["tolerance"]
-    mesh = tessellate(solid, linear=tolerance["linear"], angular=tolerance["angular"])
-    if written:
-        require_sound(mesh, volume=measured["volume"], area=measured["area"], linear=tolerance["linear"])
-    return mesh
+    linear, angular = work["tolerance"]["linear"], work["tolerance"]["angular"]
+    volume, area = measured["volume"], measured["area"]
+    return tessellate(solid, linear=linear, angular=angular, volume=volume, area=area)
 
 
 def _meshed(mesh: Mesh | None) -> dict[str, Any]:

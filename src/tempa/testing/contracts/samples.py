@@ -106,6 +106,7 @@ def a_new_job(
     account: str = ACCOUNT,
     key: Reservation | None = None,
     retention_days: float = 30.0,
+    work_key: str | None = None,
     **request: Any,
 ) -> NewJob:
     """An admission, now. `request` changes the request."""
@@ -120,6 +121,7 @@ def a_new_job(
         created_at=now,
         deadline_at=None if deadline is None else now + timedelta(seconds=deadline),
         retained_until=now + timedelta(days=retention_days),
+        work_key=work_key,
     )
 
 

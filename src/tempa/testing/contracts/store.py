@@ -17,6 +17,7 @@ from tempa.testing.contracts.deliveries import (
     DeliverySettleContract,
     FanOutContract,
 )
+from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
 from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
 from tempa.testing.contracts.jobs import (
@@ -39,6 +40,8 @@ class JobStoreContract(
     SettleContract,
     FencingContract,
     TakeoverContract,
+    SingleFlightContract,
+    FinishedTwinContract,
     CancelContract,
     LookingContract,
     DeadlineContract,

@@ -216,6 +216,8 @@ def _look_around(work: Mapping[str, Any], folder: Path, progress: Progress) -> R
             "group": os.getpgrp() == os.getpid(),
             "folder": str(Path.cwd()),
             "oom_score": Path("/proc/self/oom_score_adj").read_text(encoding="ascii").strip(),
+            "niceness": os.nice(0),
+            "settings": [name for name in os.environ if name.startswith("TEMPA_")],
             "threads_variable": os.environ["OPENBLAS_NUM_THREADS"],
             "asyncio": "asyncio" in sys.modules,
             "zygote": os.getppid(),

@@ -29,6 +29,7 @@ def job_row(new: NewJob) -> dict[str, Any]:
         "created_at": to_ms(new.created_at),
         "deadline_at": None if new.deadline_at is None else to_ms(new.deadline_at),
         "retained_until": to_ms(new.retained_until),
+        "work_key": new.work_key,
         "tags": encode(request.tags),
         "request": encode(_shallow(request)),
     }
@@ -59,6 +60,7 @@ def job_from(row: Mapping[str, Any]) -> Job:
         error=_error_from(row["error"]),
         usage=Usage(compute_time_ms=row["compute_time_ms"], peak_rss_bytes=row["peak_rss_bytes"]),
         removed=bool(row["removed"]),
+        work_key=row["work_key"],
     )
 
 

@@ -22,15 +22,15 @@ values (:account, :route, :derived, :key, :fingerprint, :job_id, :bound_at)
 on conflict (account, route, derived, key)
 do update set fingerprint = excluded.fingerprint, job_id = excluded.job_id, bound_at = excluded.bound_at;
 
--- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, tags, request)!
+-- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request)!
 -- A job is born queued, due at once, with one event.
 insert into job (
     id, account, status, engine, lane, priority, created_at, run_at, deadline_at, retained_until,
-    sequence, tags, request
+    sequence, work_key, tags, request
 )
 values (
     :id, :account, 'queued', :engine, :lane, :priority, :created_at, :created_at, :deadline_at,
-    :retained_until, 1, :tags, :request
+    :retained_until, 1, :work_key, :tags, :request
 );
 
 -- name: insert_event*!
@@ -43,7 +43,9 @@ values (:id, :account, :job_id, :sequence, :type, :at, :body, :announce);
 -- Highest priority first, then who has waited longest. Each lane gives its own first :limit from
 -- the ready index, which ends there: one "lane in (...)" would read and sort all that is queued
 -- (100,000 waiting for a GPU would slow every claim of the CPU workers). What is past its
--- deadline is left for overdue.
+-- deadline is left for overdue. Of equal work one runs at a time and the others wait for its result:
+-- passed over while one is processing (0.5 us each: 10,000 cost a claim 4 ms), and of those that
+-- come up together the first is taken.
 update job
 set status = 'processing',
     epoch = epoch + 1,
@@ -52,19 +54,37 @@ set status = 'processing',
     lease_until = :lease_until,
     worker = :worker
 where number in (
-    select ready.number
-    from json_each(:lanes) as wanted
-    join job as ready on ready.number in (
-        select due.number
-        from job as due
-        where due.status = 'queued'
-            and due.lane = wanted.value
-            and due.run_at <= :now
-            and (due.deadline_at is null or due.deadline_at > :now)
-        order by due.priority desc, due.run_at, due.number
-        limit :limit
-    )
-    order by ready.priority desc, ready.run_at, ready.number
+    select candidate.number
+    from (
+        select
+            ready.number,
+            ready.priority,
+            ready.run_at,
+            row_number() over (
+                partition by ready.account, coalesce(ready.work_key, ready.id)
+                order by ready.priority desc, ready.run_at, ready.number
+            ) as place
+        from json_each(:lanes) as wanted
+        join job as ready on ready.number in (
+            select due.number
+            from job as due
+            where due.status = 'queued'
+                and due.lane = wanted.value
+                and due.run_at <= :now
+                and (due.deadline_at is null or due.deadline_at > :now)
+                and not exists (
+                    select 1
+                    from job as running
+                    where running.account = due.account
+                        and running.work_key = due.work_key
+                        and running.lease_until is not null
+                )
+            order by due.priority desc, due.run_at, due.number
+            limit :limit
+        )
+    ) as candidate
+    where candidate.place = 1
+    order by candidate.priority desc, candidate.run_at, candidate.number
     limit :limit
 )
 returning *;
@@ -94,7 +114,7 @@ set lease_until = :lease_until,
 where id = :job_id and epoch = :epoch and status = 'processing'
 returning account, sequence, cancel_requested;
 
--- name: end_attempt(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, compute_time_ms, peak_rss_bytes)$
+-- name: end_attempt(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes)$
 -- Every ending of an attempt. No row back: fenced off, write nothing. :lapsed_by is given by a
 -- takeover only, which must see in this very statement that the lease is still out: its snapshot
 -- may be older than the worker's last beat (the fault of riverqueue/river#1302).
@@ -112,6 +132,7 @@ set status = :status,
     result = :result,
     error = :error,
     error_code = :code,
+    cached = :cached,
     compute_time_ms = :compute_time_ms,
     peak_rss_bytes = :peak_rss_bytes
 where id = :job_id and epoch = :epoch and status = 'processing'
@@ -187,6 +208,19 @@ where mine.id = :job_id
         or (ahead.priority = mine.priority and ahead.run_at < mine.run_at)
         or (ahead.priority = mine.priority and ahead.run_at = mine.run_at and ahead.number < mine.number)
     );
+
+-- name: finished_twin(account, work_key, now)^
+-- Number stands for age: it comes with every index entry, and equal work ends in about the order of
+-- its admission.
+select *
+from job
+where account = :account
+    and work_key = :work_key
+    and status = 'completed'
+    and removed = 0
+    and retained_until > :now
+order by number desc
+limit 1;
 
 -- name: job_events(job_id, after, limit)
 -- By the index of unique (job_id, sequence), from where the reader left off.

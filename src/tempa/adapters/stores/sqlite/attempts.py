@@ -159,5 +159,6 @@ def _close_attempt(connection: sqlite3.Connection, lease: Lease, ending: Ending,
 
 def _topics_after(job: Job, ending: Ending) -> tuple[str, ...]:
     status, _ = endings.target(ending)
-    again = (lane_topic(job.request.lane),) if status is Status.QUEUED else ()
+    frees_a_twin = job.work_key is not None  # one that the claims have passed over for this attempt
+    again = (lane_topic(job.request.lane),) if status is Status.QUEUED or frees_a_twin else ()
     return (*log_topics(job.id), *again)

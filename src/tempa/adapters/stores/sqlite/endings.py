@@ -81,6 +81,7 @@ def columns(ending: Ending, now: int) -> dict[str, Any]:
         "result": result_text(ending.result) if isinstance(ending, Completed) else None,
         "error": None if error is None else error_text(error),
         "code": None if error is None else error.code,
+        "cached": int(isinstance(ending, Completed) and ending.cached),
         "compute_time_ms": usage.compute_time_ms,
         "peak_rss_bytes": usage.peak_rss_bytes,
     }

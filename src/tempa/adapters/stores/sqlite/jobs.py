@@ -75,6 +75,16 @@ class JobsPart(Access):
         """Queued jobs of its lane that go first."""
         return await self._read(lambda connection: int(SQL.queue_position(connection, job_id=job.id) or 0))
 
+    async def finished_twin(self, job: Job) -> Job | None:
+        """The newest completed job of the same account and `work_key` that still has its files."""
+
+        def query(connection: sqlite3.Connection) -> Job | None:
+            key = {"account": job.account, "work_key": job.work_key}
+            row = SQL.finished_twin(connection, **key, now=self._now())
+            return None if row is None else job_from(row)
+
+        return await self._read(query)
+
     async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]:
         """A job's log from sequence `after` + 1 on."""
         return await self._read(

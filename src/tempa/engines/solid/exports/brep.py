@@ -31,7 +31,7 @@ def write(solid: TopoDS_Shape, path: Path) -> None:
             raise TempaError("EXPORT_FAILED", detail={"file": path.name})
 
 
-def verify(path: Path, *, volume: float, area: float) -> None:  # noqa: ARG001 - as the other formats
+def verify(path: Path, *, volume: float) -> None:
     """Read the file again: one solid of this volume.
 
     Raises:

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is written: an accepted solid, its volume (mm3) and area (mm2), its mesh if a format needs one."""
+    """What is written: an accepted solid, its volume in mm3, and its mesh if a format needs one."""
 
     solid: TopoDS_Shape
     volume: float
-    area: float
     mesh: Mesh | None
 
 
@@ -33,7 +32,7 @@ Export: TypeAlias = "Callable[[Part, Path], None]"
 def _of_solid(write: Callable[[TopoDS_Shape, Path], None], verify: Callable[..., None]) -> Export:
     def export(part: Part, path: Path) -> None:
         write(part.solid, path)
-        verify(path, volume=part.volume, area=part.area)
+        verify(path, volume=part.volume)
 
     return export
 

@@ -51,6 +51,7 @@ create table job (
     compute_time_ms   integer not null default 0,
     peak_rss_bytes    integer not null default 0,
     error_code        text,
+    work_key          text,
     tags              text    not null,
     error             text,
     request           text    not null,
@@ -69,6 +70,10 @@ create index job_overdue on job (deadline_at) where status = 'queued' and deadli
 create index job_lease on job (lease_until) where lease_until is not null;
 create index job_lapsed on job (retained_until) where removed = 0;
 create index job_account on job (account, number);
+-- Equal work: what of it runs (predicate as job_lease), and what of it is done and still has its files.
+create index job_work_running on job (account, work_key) where lease_until is not null and work_key is not null;
+create index job_work_done on job (account, work_key)
+    where status = 'completed' and removed = 0 and work_key is not null;
 
 -- Kept by triggers: an index on (status, lane) would answer the same, but planners without statistics
 -- take it for every "status = 'queued'" in place of the partial indexes above, and a count of a million

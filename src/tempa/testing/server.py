@@ -1,4 +1,4 @@
-"""A whole Tempa server as a child process: started, killed and started again by the stories here."""
+"""A whole Tempa server as a child process, to be started, killed and started again by tests and benches."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Server:
             self.kill()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill -9."""
         assert self.process
         self.process.send_signal(signal.SIGKILL)
         self._ended(10)
