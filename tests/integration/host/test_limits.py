@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
