@@ -74,7 +74,8 @@ def test_the_webhook_verifies_with_the_official_library_and_by_plain_hmac(
     server: Server, http: httpx2.Client, receiver: Receiver
 ) -> None:
     body = {**SEED_001, "webhook_url": receiver.url("/hook"), "tags": {"order": "øre-7"}}
-    job_id = http.post("/v1/models/generate", json=body).json()["job_id"]
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    job_id = http.post("/v1/models/generate", json=body, headers={"traceparent": trace}).json()["job_id"]
     (got,) = receiver.wait_for(1, 30)
     event: dict[str, Any] = standardwebhooks.Webhook(server.secret).verify(got.body, dict(got.headers))
     expected = hmac.new(server.secret.encode(), got.body, hashlib.sha256).hexdigest()
@@ -82,6 +83,7 @@ def test_the_webhook_verifies_with_the_official_library_and_by_plain_hmac(
     assert tempa.webhooks.verify(got.body, got.headers, server.secret) == event
     assert (event["event"], event["type"]) == ("cad_generation.completed",) * 2
     assert got.headers["webhook-id"] == event["id"]
+    assert got.headers["traceparent"] == trace
     assert got.headers["user-agent"].startswith("Tempa/")
     assert (event["data"]["job_id"], event["data"]["status"]) == (job_id, "completed")
     assert event["data"]["tags"] == {"order": "øre-7"}

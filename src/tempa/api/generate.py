@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Request, Response
 
 from tempa.api.auth import JobsWriter
@@ -9,6 +11,7 @@ from tempa.api.body import one_header, read_document
 from tempa.api.operation import IDEMPOTENCY_KEY, READING, TICKET_ANSWERS, operation
 from tempa.api.parts import Parts
 from tempa.api.tickets import ticket_answer
+from tempa.api.trace import traceparent
 from tempa.jobs.intake import read_key
 from tempa.jobs.wire import GenerateModel, JobOptions
 
@@ -46,4 +49,5 @@ async def generate_model(request: Request, parts: Parts, caller: JobsWriter) -> 
     key = read_key(one_header(request, "idempotency-key"))
     document = await read_document(request, parts.limits.json_body_bytes)
     asked = parts.intake.read(document, _SHARE, _ENGINE)
+    asked = replace(asked, traceparent=traceparent(request.headers))
     return ticket_answer(parts, await parts.intake.admit(caller.account, _ROUTE, asked, key))

@@ -10,7 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 # W3C Trace Context, version 00 or a later one that keeps its first four fields.
 _TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?"
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:-[!-~]{0,200})?"
 )
 
 
@@ -24,6 +24,12 @@ class TraceContext:
         """Serve one request."""
         with bound_contextvars(**_trace(scope)):
             await self.app(scope, receive, send)
+
+
+def traceparent(headers: Headers) -> str | None:
+    """The caller's `traceparent`, for a job to carry on to its webhooks; None if it is none."""
+    text = headers.get("traceparent", "")
+    return text if _TRACEPARENT.fullmatch(text) else None
 
 
 def _trace(scope: Scope) -> dict[str, str]:

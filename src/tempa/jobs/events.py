@@ -92,4 +92,5 @@ def _announce(
         "webhook_events": list(request.webhook_events),
         "data": {**data, "tags": dict(request.tags)},
         "links": dict(links or {}),
+        "traceparent": request.traceparent,
     }

@@ -190,6 +190,7 @@ def reserve(route: str, request: Request, key: str | None) -> Reservation:
     """
     asked = {"route": route, **asdict(request)}
     version = asked.pop("engine_version")
+    del asked["traceparent"]
     if key is not None:
         return Reservation(route=route, key=key, derived=False, fingerprint=fingerprint(asked))
     derived = fingerprint({**asked, "engine_version": version})

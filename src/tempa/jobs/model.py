@@ -103,7 +103,8 @@ class Usage:
 class Request:
     """A validated request, before it is a job. Everything here is decided at the door.
 
-    `work` is the engine's own share, plain JSON with all defaults filled in.
+    `work` is the engine's own share, plain JSON with all defaults filled in. `traceparent` (W3C Trace
+    Context) travels along and is no part of what is asked.
     """
 
     engine: str
@@ -120,6 +121,7 @@ class Request:
     tags: Mapping[str, str] = field(default_factory=dict)
     gpu_instance_id: str | None = None
     cache: str = "use"
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,9 +174,11 @@ class Deliverer:
     def _outbound(self, claimed: ClaimedDelivery, body: bytes) -> Outbound:
         timestamp = to_ms(self.clock.now()) // 1000
         signed = webhook_headers(self.secrets(claimed.message.account), claimed.message.id, timestamp, body)
+        trace = claimed.message.traceparent
+        headers = [("Content-Type", "application/json"), ("User-Agent", self.user_agent), *signed]
         return Outbound(
             url=claimed.url,
-            headers=(("Content-Type", "application/json"), ("User-Agent", self.user_agent), *signed),
+            headers=(*headers, ("traceparent", trace)) if trace else tuple(headers),
             body=body,
             timeout_seconds=self.timeout_seconds,
         )

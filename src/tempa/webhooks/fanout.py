@@ -47,6 +47,7 @@ def message(event: Event, verb: str) -> Message:
         at=event.at,
         data=event.announce["data"],
         links={role: (job_id, name) for role, (job_id, name) in event.announce["links"].items()},
+        traceparent=event.announce["traceparent"],
     )
 
 

@@ -47,6 +47,7 @@ class Message:
     at: datetime
     data: Mapping[str, Any]
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    traceparent: str | None = None  # of the request that caused it; goes along as a header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

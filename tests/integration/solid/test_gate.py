@@ -58,7 +58,7 @@ def faces_of_box() -> list[TopoDS_Shape]:
 
 
 def bow_tie() -> TopoDS_Shape:
-    """A prism over a polygon that crosses itself; closed, and twice 3 x 4 x 5 / 2 ... of either sign."""
+    """A prism over a polygon that crosses itself: closed all the same."""
     polygon = BRepBuilderAPI_MakePolygon()
     for x, y in ((0, 0), (4, 4), (4, 0), (0, 4)):
         polygon.Add(gp_Pnt(float(x), float(y), 0.0))

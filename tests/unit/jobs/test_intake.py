@@ -198,6 +198,12 @@ def test_spelling_does_not_change_the_derived_key_and_everything_said_does() -> 
     assert reserve("/other", plain, None).key not in keys
 
 
+def test_a_trace_is_no_part_of_what_is_asked() -> None:
+    traced = a_request(traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    for key in (None, "k"):
+        assert reserve("/r", traced, key) == reserve("/r", a_request(), key)
+
+
 def test_an_engine_upgrade_changes_the_derived_key_but_not_what_a_clients_key_stands_for() -> None:
     before, after = a_request(engine_version="1"), a_request(engine_version="2")
     assert reserve("/r", before, None).key != reserve("/r", after, None).key

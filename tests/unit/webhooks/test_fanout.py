@@ -10,6 +10,7 @@ import pytest
 from tempa.core.events import Event
 from tempa.webhooks.fanout import plan
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
@@ -20,6 +21,7 @@ def an_event(kind: str, url: str | None = "https://example.com/", events: tuple[
         "webhook_events": list(events),
         "data": {"job_id": "cad_1", "status": "x", "model": "m", "tags": {}},
         "links": {"step": ["cad_1", "model.step"]},
+        "traceparent": TRACE,
     }
     return Event(
         id="evt_1", account="a", job_id="cad_1", sequence=3, type=kind, at=NOW, body={}, announce=announce
@@ -55,4 +57,5 @@ def test_no_url_no_delivery_and_stages_are_nobodys_business() -> None:
 def test_the_webhook_id_is_the_events() -> None:
     (delivery,) = plan(an_event("job.completed")).deliveries
     assert delivery.message.id == "evt_1"
+    assert delivery.message.traceparent == TRACE
     assert delivery.message.links == {"step": ("cad_1", "model.step")}

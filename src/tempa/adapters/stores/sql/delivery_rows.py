@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 def message_text(message: Message) -> str:
     """What the columns beside it do not say of a message."""
-    return encode({"at": to_ms(message.at), "data": message.data, "links": message.links})
+    return encode(
+        {
+            "at": to_ms(message.at),
+            "data": message.data,
+            "links": message.links,
+            "traceparent": message.traceparent,
+        }
+    )
 
 
 def claimed_from(row: Mapping[str, Any]) -> ClaimedDelivery:
@@ -97,4 +104,5 @@ def _message_from(row: Mapping[str, Any]) -> Message:
         at=from_ms(document["at"]),
         data=document["data"],
         links={role: (job_id, name) for role, (job_id, name) in document["links"].items()},
+        traceparent=document["traceparent"],
     )

@@ -34,6 +34,7 @@ _FAULTS: Mapping[str, IMeshData_Status] = {
     "interrupted": IMeshData_Status.IMeshData_UserBreak,
 }
 _ROUNDS = 4
+_HINT = "Ask for a smaller tolerance.linear: walls thinner than it may be cut by chords."
 _FLOAT_ROUNDING = 2.0**-23
 
 
@@ -67,7 +68,8 @@ def _mesh(shape: TopoDS_Shape, linear: float, angular: float) -> Mesh:
     flags = int(mesher.GetStatusFlags())
     faults = [name for name, flag in _FAULTS.items() if flags & flag.value]
     if faults or not mesher.IsDone():
-        raise TempaError("TESSELLATION_FAILED", detail={"kernel": ", ".join(faults) or "not done"})
+        detail = {"kernel": ", ".join(faults) or "not done"}
+        raise TempaError("TESSELLATION_FAILED", hint=_HINT, detail=detail)
     return weld(_triangulations(shape))
 
 
@@ -86,7 +88,8 @@ def _require_sound(mesh: Mesh, volume: float, area: float, linear: float) -> Non
     32 bits put its vertices off by another rounding.
     """
     if not mesh.watertight:
-        raise TempaError("TESSELLATION_FAILED", "The triangles do not close to a watertight mesh.")
+        message = "The triangles do not close to a watertight mesh."
+        raise TempaError("TESSELLATION_FAILED", message, hint=_HINT)
     distance = linear + _FLOAT_ROUNDING * max(map(abs, mesh.vertices))
     if not abs(mesh.volume - volume) <= distance * area:
         detail = {"volume": volume, "mesh_volume": mesh.volume}
