@@ -12,17 +12,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from OCP.Geom import Geom_Circle, Geom_CylindricalSurface, Geom_Plane, Geom_ToroidalSurface
+from OCP.Geom import Geom_Circle, Geom_CylindricalSurface, Geom_Plane, Geom_SurfaceOfRevolution, Geom_ToroidalSurface
 from OCP.gp import gp_Ax2, gp_Ax3, gp_Dir, gp_Pnt
 
 from tempa.engines.solid.brep import sheets
 from tempa.engines.solid.brep.hole_curve import Component
-from tempa.engines.solid.brep.holes import UP, Bite, Drill, End, Stop
+from tempa.engines.solid.brep.holes import AXIS, UP, Bite, Drill, End, Stop
 from tempa.engines.solid.brep.places import unstick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from OCP.Geom import Geom_Surface
     from OCP.TopoDS import TopoDS_Edge, TopoDS_Face, TopoDS_Solid
 
     from tempa.engines.solid.brep.sheets import Loop
@@ -104,9 +105,7 @@ class _Layout:
 
     def _meridian(self, end: End, lower: Loop, upper: Loop, first: float, last: float) -> TopoDS_Edge:
         """The edge along which a fillet closes, from v `first` to `last`."""
-        x = self._start
-        centre = gp_Pnt(self._tube.flat_radius * x.X(), self._tube.flat_radius * x.Y(), end.fillet_height)
-        circle = Geom_Circle(gp_Ax2(centre, x.Crossed(UP), x), self._tube.fillet_radius)
+        circle = self._meridian_circle(end.fillet_height)
         seam = sheets.edge(circle, first, last, sheets.start(lower), sheets.start(upper))
         sheets.lay_seam(end.fillet, seam)
         return seam
@@ -129,9 +128,24 @@ class _Layout:
     def _end_at(self, height: float, fillet_height: float, z: Component, v: Component) -> End:
         if self._tube.fillet_radius == 0.0:
             return End(height, fillet_height, None, z, v)
-        frame = gp_Ax3(self._axis(fillet_height))
-        fillet = Geom_ToroidalSurface(frame, self._tube.flat_radius, self._tube.fillet_radius)
-        return End(height, fillet_height, fillet, z, v)
+        return End(height, fillet_height, self._fillet_surface(fillet_height), z, v)
+
+    def _fillet_surface(self, height: float) -> Geom_Surface:
+        """A torus; where it would meet itself, the same surface as a revolution, with the same u and v.
+
+        OCCT writes a torus of minor radius above its major one to STEP as a revolved spline that
+        is up to 4e-7 mm off, and a revolved circle as what it is.
+        """
+        if self._tube.fillet_radius < self._tube.flat_radius:
+            frame = gp_Ax3(self._axis(height))
+            return Geom_ToroidalSurface(frame, self._tube.flat_radius, self._tube.fillet_radius)
+        return Geom_SurfaceOfRevolution(self._meridian_circle(height), AXIS)
+
+    def _meridian_circle(self, height: float) -> Geom_Circle:
+        """The fillet's section at the seam; its parameter is the fillet's v."""
+        x = self._start
+        centre = gp_Pnt(self._tube.flat_radius * x.X(), self._tube.flat_radius * x.Y(), height)
+        return Geom_Circle(gp_Ax2(centre, x.Crossed(UP), x), self._tube.fillet_radius)
 
     def _axis(self, height: float) -> gp_Ax2:
         return gp_Ax2(gp_Pnt(0.0, 0.0, height), UP, self._start)

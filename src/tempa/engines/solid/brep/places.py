@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # tangent to the end of the flat), and wires this far apart not (0 of 3,000). Both gaps are below
 # the kernel's tolerance, so to the kernel the part is the same.
 KERNEL_TOLERANCE = 1e-7
-GAP = 1e-9
+GAP = 2.5e-7
 GAP_PER_RADIUS = 1e-13
 
 

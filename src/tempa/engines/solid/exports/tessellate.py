@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from OCP.BRepMesh import BRepMesh_IncrementalMesh
 from OCP.BRepTools import BRepTools
 from OCP.IMeshData import IMeshData_Status
+from OCP.IMeshTools import IMeshTools_MeshAlgoType, IMeshTools_Parameters
 from OCP.TopoDS import TopoDS
 
 from tempa.core.errors import TempaError
@@ -33,7 +34,7 @@ _FAULTS: Mapping[str, IMeshData_Status] = {
     "too few points": IMeshData_Status.IMeshData_TooFewPoints,
     "interrupted": IMeshData_Status.IMeshData_UserBreak,
 }
-_ROUNDS = 4
+_THIN = 4e-4  # mm; chords of this keep clear of one another in the thinnest wall a request may have
 _HINT = "Ask for a smaller tolerance.linear: walls thinner than it may be cut by chords."
 _FLOAT_ROUNDING = 2.0**-23
 
@@ -49,28 +50,45 @@ def tessellate(shape: TopoDS_Shape, *, linear: float, angular: float, volume: fl
         TempaError: TESSELLATION_FAILED.
     """
     with failing_as("TESSELLATION_FAILED"):
-        for finer in range(_ROUNDS):
-            distance = linear / 16.0**finer  # the distance of a chord goes with the square of its angle
+        for distance, angle in _attempts(linear, angular):
             try:
-                mesh = _mesh(shape, distance, angular / 4.0**finer)
-                _require_sound(mesh, volume, area, distance)
+                return _sound_mesh(shape, distance, angle, volume, area)
             except TempaError:
-                if finer == _ROUNDS - 1:
-                    raise
                 BRepTools.Clean_s(shape)
-            else:
-                return mesh
-    raise AssertionError("the last round returns or raises")
+        return _sound_mesh(shape, min(distance, _THIN), angle, volume, area)
+
+
+def _attempts(linear: float, angular: float) -> Iterator[tuple[float, float]]:
+    """As asked, then finer: the distance of a chord goes with the square of its angle."""
+    for finer in range(3):
+        yield linear / 16.0**finer, angular / 4.0**finer
+
+
+def _sound_mesh(shape: TopoDS_Shape, linear: float, angular: float, volume: float, area: float) -> Mesh:
+    mesh = _mesh(shape, linear, angular)
+    _require_sound(mesh, volume, area, linear)
+    return mesh
 
 
 def _mesh(shape: TopoDS_Shape, linear: float, angular: float) -> Mesh:
-    mesher = BRepMesh_IncrementalMesh(shape, linear, False, math.radians(angular), False)
+    mesher = BRepMesh_IncrementalMesh(shape, _parameters(linear, angular))
     flags = int(mesher.GetStatusFlags())
     faults = [name for name, flag in _FAULTS.items() if flags & flag.value]
     if faults or not mesher.IsDone():
         detail = {"kernel": ", ".join(faults) or "not done"}
         raise TempaError("TESSELLATION_FAILED", hint=_HINT, detail=detail)
     return weld(_triangulations(shape))
+
+
+def _parameters(linear: float, angular: float) -> IMeshTools_Parameters:
+    """Delabella: on planes with many points 10 times as fast as the default, and as sound."""
+    asked = IMeshTools_Parameters()
+    asked.MeshAlgo = IMeshTools_MeshAlgoType.IMeshTools_MeshAlgoType_Delabella
+    asked.Deflection = linear
+    asked.Angle = math.radians(angular)
+    asked.Relative = False
+    asked.InParallel = False
+    return asked
 
 
 def _triangulations(shape: TopoDS_Shape) -> Iterator[Triangulation]:
