@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import tempa.engines.solid.opencascade as opencascade
+from tempa.engines.solid import opencascade
 
 
 def main() -> None:

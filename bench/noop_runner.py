@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tempa.engines.solid.opencascade as opencascade
+from tempa.engines.solid import opencascade
 from tempa.jobs.ports import Report
 
 if TYPE_CHECKING:

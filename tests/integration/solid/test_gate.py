@@ -23,6 +23,7 @@ from OCP.TopoDS import TopoDS, TopoDS_Compound, TopoDS_Shape, TopoDS_Shell, Topo
 from tempa.core.errors import TempaError
 from tempa.engines.solid import checks, gate, measure, topology
 from tempa.engines.solid.kernel import failing_as
+from tempa.engines.solid.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,14 +68,18 @@ def bow_tie() -> TopoDS_Shape:
     return BRepPrimAPI_MakePrism(face, gp_Vec(0.0, 0.0, 5.0)).Shape()
 
 
+def known(volume: float) -> Reference:
+    return Reference("closed-form", volume, bounds_volume=abs(volume))
+
+
 def refusal(shape: TopoDS_Shape | None, reference: float = BOX_VOLUME) -> TempaError:
     with pytest.raises(TempaError) as refused:
-        gate.accept(shape, solids=1, reference=reference)
+        gate.accept(shape, solids=1, reference=known(reference))
     return refused.value
 
 
 def test_a_sound_solid_passes_with_its_volume_and_centre() -> None:
-    mass = gate.accept(box(), solids=1, reference=BOX_VOLUME)
+    mass = gate.accept(box(), solids=1, reference=known(BOX_VOLUME))
     assert mass.volume == pytest.approx(BOX_VOLUME, rel=1e-14)
     assert mass.center == pytest.approx((5.0, 10.0, 15.0), abs=1e-12)
 
@@ -89,7 +94,7 @@ def test_a_sound_solid_passes_with_its_volume_and_centre() -> None:
     ids=["sphere", "cone", "torus"],
 )
 def test_seams_and_poles_are_no_open_edges(make: Callable[[], TopoDS_Shape], volume: float) -> None:
-    assert gate.accept(make(), solids=1, reference=volume).volume == pytest.approx(volume, rel=1e-9)
+    assert gate.accept(make(), solids=1, reference=known(volume)).volume == pytest.approx(volume, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +127,7 @@ def test_seams_and_poles_are_no_open_edges(make: Callable[[], TopoDS_Shape], vol
         "inside out",
     ],
 )
-def test_a_wrong_shape_is_refused_with_its_code(
-    shape: Callable[[], TopoDS_Shape | None], code: str
-) -> None:
+def test_a_wrong_shape_is_refused_with_its_code(shape: Callable[[], TopoDS_Shape | None], code: str) -> None:
     assert refusal(shape()).code == code
 
 
@@ -135,7 +138,7 @@ def test_the_codes_tell_their_numbers() -> None:
     assert open_box.detail == {"edges": 4}
 
 
-@pytest.mark.parametrize("factor", [1.0 + 2e-9, 1.0 - 2e-9, -1.0, 0.0, math.nan, math.inf])
+@pytest.mark.parametrize("factor", [1.0 + 2e-9, 1.0 - 2e-9, -1.0, 0.0, math.nan])
 def test_a_volume_other_than_the_reference_is_refused_with_both(factor: float) -> None:
     error = refusal(box(), BOX_VOLUME * factor)
     assert error.code == "VOLUME_MISMATCH"
@@ -144,7 +147,8 @@ def test_a_volume_other_than_the_reference_is_refused_with_both(factor: float) -
 
 
 def test_a_volume_within_a_billionth_passes() -> None:
-    assert gate.accept(box(), solids=1, reference=BOX_VOLUME * (1.0 + 5e-10))
+    mass = gate.accept(box(), solids=1, reference=known(BOX_VOLUME * (1.0 + 5e-10)))
+    assert mass.volume == pytest.approx(BOX_VOLUME, rel=1e-14)
 
 
 # --- measures ---------------------------------------------------------------------------------------------

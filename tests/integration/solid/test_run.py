@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import time
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,13 +14,15 @@ from tempa.core.errors import TempaError
 from tempa.engines.host.engine_host import EngineHost
 from tempa.engines.solid import opencascade
 from tempa.engines.solid.about import OpencascadeBrep
+from tempa.engines.solid.brep.flanged_tube import flanged_tube
+from tempa.engines.solid.templates.tube import Tube
 from tempa.jobs.ports import Broke, Made, MadeFile, Order, Report
 from tests.integration.solid.sample import FORMATS, PARAMETERS, VOLUME, work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
+THREADS = Path("/proc/self/task")
 MEDIA_TYPES = {
     "step": "model/step",
     "brep": "application/x-brep",
@@ -48,20 +51,20 @@ def run(asked: dict[str, Any], folder: Path, stages: Stages) -> Report:
     return opencascade.run(asked, folder, stages)
 
 
-def test_loading_leaves_one_thread_and_a_silent_kernel(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/task"))
+def test_loading_leaves_one_thread_and_a_silent_kernel(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = len(list(THREADS.iterdir()))
     opencascade.load()
     run(work(export_formats=FORMATS), tmp_path, Stages())
-    assert len(os.listdir("/proc/self/task")) == before
+    assert len(list(THREADS.iterdir())) == before
     assert capfd.readouterr() == ("", "")
 
 
 def test_files_come_in_the_order_asked_with_the_main_one_first(tmp_path: Path, stages: Stages) -> None:
     asked = ["3mf", "step", "glb"]
     report = run(work(export_formats=asked), tmp_path, stages)
-    assert report.files == tuple(
-        MadeFile(f"model.{name}", name, name, MEDIA_TYPES[name]) for name in asked
-    )
+    assert report.files == tuple(MadeFile(f"model.{name}", name, name, MEDIA_TYPES[name]) for name in asked)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.3mf", "model.glb", "model.step"]
 
 
@@ -72,16 +75,12 @@ def test_the_example_is_measured_as_the_contract_says(tmp_path: Path, stages: St
     assert found["reference"]["volume"] == pytest.approx(VOLUME, rel=1e-14)
     assert found["reference"]["relative_error"] < 1e-12
     assert [found[name] for name in ("solids", "faces", "edges", "vertices")] == [1, 12, 28, 18]
-    box = [[-60.25, -60.25, 0.0], [60.25, 60.25, 300.0]]
-    assert np_close(found["bounding_box"], box)
+    low, high = found["bounding_box"]
+    assert low == pytest.approx([-60.25, -60.25, 0.0], abs=1e-6)
+    assert high == pytest.approx([60.25, 60.25, 300.0], abs=1e-6)
     assert found["center_of_mass"] == pytest.approx([0.0, 0.0, 150.0], abs=1e-9)
     assert found["watertight"] is True
-    assert found["triangles"] == (os.stat(tmp_path / "model.stl").st_size - 84) // 50
-
-
-def np_close(found: list[list[float]], expected: list[list[float]]) -> bool:
-    pairs = zip(sum(found, []), sum(expected, []), strict=True)
-    return all(math.isclose(a, b, rel_tol=0.0, abs_tol=1e-6) for a, b in pairs)
+    assert found["triangles"] == ((tmp_path / "model.stl").stat().st_size - 84) // 50
 
 
 def test_the_area_is_that_of_the_drawing(tmp_path: Path, stages: Stages) -> None:
@@ -148,9 +147,8 @@ def test_a_kernel_that_cannot_build_is_reported_by_the_feature(
 def test_a_part_of_the_wrong_volume_does_not_pass(
     tmp_path: Path, stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = opencascade.flanged_tube
-    wider = opencascade.Tube.of(PARAMETERS | {"inner_diameter": 45.0 * (1.0 + 1e-6)})
-    monkeypatch.setattr(opencascade, "flanged_tube", lambda tube: build(wider))
+    wider = Tube.of(PARAMETERS | {"inner_diameter": 45.0 * (1.0 + 1e-6)})
+    monkeypatch.setattr(opencascade, "flanged_tube", lambda tube: flanged_tube(wider))
     with pytest.raises(TempaError) as failed:
         run(work(), tmp_path, stages)
     assert failed.value.code == "VOLUME_MISMATCH"
@@ -182,7 +180,7 @@ def test_a_fine_mesh_is_exported_in_time(
     asked = work(export_formats=FORMATS, tolerance={"linear": 0.02, "angular": 4.0})
     triangles = opencascade.run(asked, tmp_path, note).measurements["triangles"]
     times.append(("end", time.monotonic()))
-    seconds = {name: round(end - start, 3) for (name, start), (_, end) in zip(times, times[1:], strict=False)}
+    seconds = {name: round(end - start, 3) for (name, start), (_, end) in pairwise(times)}
     record_property("triangles", triangles)
     record_property("seconds", seconds)
     with capsys.disabled():
@@ -204,7 +202,7 @@ def order(asked: dict[str, Any], folder: Path) -> Order:
 
 
 async def test_through_the_host_a_request_becomes_the_files(host: EngineHost, tmp_path: Path) -> None:
-    body = {"engine": "opencascade-brep", "export_formats": FORMATS, "parameters": PARAMETERS}
+    body = {"export_formats": FORMATS, "parameters": PARAMETERS}
     reading = OpencascadeBrep().read(body)
     assert reading.work is not None, reading.problems
     stages = Stages()

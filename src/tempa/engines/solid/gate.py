@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from OCP.TopoDS import TopoDS_Shape
 
     from tempa.engines.solid.measure import Mass
+    from tempa.engines.solid.reference import Reference
 
 
-def accept(shape: TopoDS_Shape | None, *, solids: int, reference: float) -> Mass:
-    """Let a shape through that is `solids` closed and valid solids of volume `reference`, in mm3.
+def accept(shape: TopoDS_Shape | None, *, solids: int, reference: Reference) -> Mass:
+    """Let a shape through that is `solids` closed and valid solids of the volume of `reference`.
 
-    `reference` must come from somewhere else than the kernel. The volume agrees to 1e-9 of it.
+    `reference` must come from somewhere else than the kernel. The volume agrees to its allowance.
 
     Raises:
         TempaError: EMPTY_RESULT, DISCONNECTED_RESULT, NON_MANIFOLD_EDGES, SELF_INTERSECTION or
@@ -73,10 +74,10 @@ def _require_valid(shape: TopoDS_Shape) -> None:
         raise TempaError("SELF_INTERSECTION")
 
 
-def _require_volume(shape: TopoDS_Shape, reference: float) -> Mass:
-    found = measure.mass(shape, reference)
-    error = found.error(reference)
-    if not found.volume > 0.0 or not error <= measure.VOLUME_TOLERANCE:
-        detail = {"volume": found.volume, "reference": reference, "relative_error": error}
+def _require_volume(shape: TopoDS_Shape, reference: Reference) -> Mass:
+    found = measure.mass(shape, reference.volume)
+    if not found.volume > 0.0 or not reference.allows(found.volume):
+        error = found.error(reference.volume)
+        detail = {"volume": found.volume, "reference": reference.volume, "relative_error": error}
         raise TempaError("VOLUME_MISMATCH", detail=detail)
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tempa.engines.solid import checks, gate, kernel, measure
 from tempa.engines.solid.brep.flanged_tube import flanged_tube
 from tempa.engines.solid.exports import step
-from tempa.engines.solid.exports.formats import Part, export, need_mesh
+from tempa.engines.solid.exports.export import Part, export, need_mesh
 from tempa.engines.solid.exports.tessellate import tessellate
 from tempa.engines.solid.templates.tube import Tube
 from tempa.jobs.ports import Report
@@ -46,15 +46,19 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     tube = Tube.of(work["parameters"])
     solid = _build(tube)
     progress("checking", 0.2)
-    method, reference = tube.reference
+    reference = tube.reference
     mass = gate.accept(solid, solids=1, reference=reference)
     measured = _measured(solid, mass) | {
-        "reference": {"method": method, "volume": reference, "relative_error": mass.error(reference)}
+        "reference": {
+            "method": reference.method,
+            "volume": reference.volume,
+            "relative_error": mass.error(reference.volume),
+        }
     }
     mesh = _mesh(work, solid, measured, progress)
     measured |= _meshed(mesh)
     checks.require(work["checks"], measured)
-    part = Part(solid, measured["volume"], mesh)
+    part = Part(solid, measured["volume"], reference.allowance, mesh)
     files = _export(work["export_formats"], part, folder, progress)
     return Report(files=files, measurements=measured)
 

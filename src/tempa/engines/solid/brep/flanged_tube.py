@@ -12,7 +12,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from OCP.Geom import Geom_Circle, Geom_CylindricalSurface, Geom_Plane, Geom_SurfaceOfRevolution, Geom_ToroidalSurface
+from OCP.Geom import (
+    Geom_Circle,
+    Geom_CylindricalSurface,
+    Geom_Plane,
+    Geom_SurfaceOfRevolution,
+    Geom_ToroidalSurface,
+)
 from OCP.gp import gp_Ax2, gp_Ax3, gp_Dir, gp_Pnt
 
 from tempa.engines.solid.brep import sheets

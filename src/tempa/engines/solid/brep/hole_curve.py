@@ -46,7 +46,9 @@ def half_angle(tube: Tube) -> float:
 
 def follow(tube: Tube, first: float, last: float, offset: float) -> list[Node]:
     """Nodes along the curve from theta `first` to `last`; `Component.THETA` counts from -`offset`."""
-    size = min(RELATIVE_TOLERANCE * tube.hole_radius, TOLERANCE_MAX) + ROUNDING * (tube.outer_radius + tube.length)
+    size = min(RELATIVE_TOLERANCE * tube.hole_radius, TOLERANCE_MAX) + ROUNDING * (
+        tube.outer_radius + tube.length
+    )
     turn, tilt = size / tube.outer_radius, size / tube.fillet_radius
     return nodes(partial(_at, tube, offset), first, last, (size, size, size, size, turn, tilt, tilt, size))
 

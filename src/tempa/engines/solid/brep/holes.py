@@ -144,7 +144,7 @@ class Drill:
         likeness = LIKENESS + LIKENESS_PER_RADIUS * self._tube.outer_radius
         chord = 2.0 * self._tube.hole_radius * math.sin(self._half)
         angle = abs(math.sin(self._half - self._spread))
-        return max(sheets.TOLERANCE, min(likeness / max(angle, likeness), chord / 3.0))
+        return max(float(sheets.TOLERANCE), min(likeness / max(angle, likeness), chord / 3.0))
 
     def _curved_edge(
         self, index: int, end: End, wall: Geom_Surface, start: TopoDS_Vertex, stop: TopoDS_Vertex

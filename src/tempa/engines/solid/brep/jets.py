@@ -60,12 +60,12 @@ def variable(t: float) -> Jet:
 
 
 def cosine(t: float) -> Jet:
-    """cos at t."""
+    """The cosine, at t."""
     return Jet((math.cos(t), -math.sin(t), -math.cos(t) / 2.0, math.sin(t) / 6.0))
 
 
 def sine(t: float) -> Jet:
-    """sin at t."""
+    """The sine, at t."""
     return Jet((math.sin(t), math.cos(t), -math.sin(t) / 2.0, -math.cos(t) / 6.0))
 
 

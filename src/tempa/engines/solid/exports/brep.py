@@ -16,8 +16,6 @@ from tempa.engines.solid.kernel import failing_as
 if TYPE_CHECKING:
     from pathlib import Path
 
-VOLUME_TOLERANCE = 1e-9  # 519 random filleted tubes came back to 2e-14
-
 
 def write(solid: TopoDS_Shape, path: Path) -> None:
     """Write one solid.
@@ -31,8 +29,8 @@ def write(solid: TopoDS_Shape, path: Path) -> None:
             raise TempaError("EXPORT_FAILED", detail={"file": path.name})
 
 
-def verify(path: Path, *, volume: float) -> None:
-    """Read the file again: one solid of this volume.
+def verify(path: Path, *, volume: float, allowance: float) -> None:
+    """Read the file again: one solid of this volume, to `allowance` (mm3 both).
 
     Raises:
         TempaError: EXPORT_FAILED.
@@ -41,4 +39,4 @@ def verify(path: Path, *, volume: float) -> None:
     with failing_as("EXPORT_FAILED", file=path.name):
         if not BRepTools.Read_s(shape, str(path), BRep_Builder()):
             raise different(path, "syntax")
-    same_solid(path, shape, volume=volume, tolerance=VOLUME_TOLERANCE)
+    same_solid(path, shape, volume=volume, allowance=allowance)

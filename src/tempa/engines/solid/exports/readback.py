@@ -33,8 +33,8 @@ def different(path: Path, what: str, *, wrote: object = None, found: object = No
     )
 
 
-def same_solid(path: Path, shape: TopoDS_Shape, *, volume: float, tolerance: float) -> None:
-    """A shape that was read from `path` is one solid, of `volume` to a share of `tolerance`.
+def same_solid(path: Path, shape: TopoDS_Shape, *, volume: float, allowance: float) -> None:
+    """A shape that was read from `path` is one solid, of `volume`, to `allowance` (mm3 both).
 
     Raises:
         TempaError: EXPORT_FAILED.
@@ -44,5 +44,5 @@ def same_solid(path: Path, shape: TopoDS_Shape, *, volume: float, tolerance: flo
             raise different(path, "solids", wrote=1, found=0)
         same(path, "solids", wrote=1, found=topology.count(shape, topology.SOLID))
         found = measure.mass(shape, volume)
-        if not found.error(volume) <= tolerance:
+        if not abs(found.volume - volume) <= allowance:
             raise different(path, "volume", wrote=volume, found=found.volume)

@@ -18,7 +18,6 @@ from OCP.TCollection import TCollection_HAsciiString
 
 from tempa.core.errors import TempaError
 from tempa.engines.solid.exports.readback import different, same_solid
-from tempa.engines.solid.exports.tori import revolved_tori
 from tempa.engines.solid.kernel import failing_as
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from OCP.StepData import StepData_StepModel
     from OCP.TopoDS import TopoDS_Shape
 
-VOLUME_TOLERANCE = 1e-9  # all of 519 random filleted tubes of 0.2 mm to 200 m came back to this
 # The files say nothing of when or where they were made: the same part has the same bytes.
 TIME_STAMP = "1970-01-01T00:00:00"
 PRODUCT = "model"
@@ -54,9 +52,7 @@ def write(solid: TopoDS_Shape, path: Path) -> None:
     with failing_as("EXPORT_FAILED", file=path.name):
         prepare()
         writer = STEPControl_Writer()
-        status = writer.Transfer(
-            revolved_tori(solid), STEPControl_StepModelType.STEPControl_ManifoldSolidBrep
-        )
+        status = writer.Transfer(solid, STEPControl_StepModelType.STEPControl_ManifoldSolidBrep)
         if status == DONE:
             _name(writer.Model(), path.name)
             status = writer.Write(str(path))
@@ -84,13 +80,13 @@ def _text(value: str) -> TCollection_HAsciiString:
     return TCollection_HAsciiString(value)
 
 
-def verify(path: Path, *, volume: float) -> None:
-    """Read the file again: one solid of this volume.
+def verify(path: Path, *, volume: float, allowance: float) -> None:
+    """Read the file again: one solid of this volume, to `allowance` (mm3 both).
 
     Raises:
         TempaError: EXPORT_FAILED.
     """
-    same_solid(path, _read(path), volume=volume, tolerance=VOLUME_TOLERANCE)
+    same_solid(path, _read(path), volume=volume, allowance=allowance)
 
 
 def _read(path: Path) -> TopoDS_Shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from OCP.BRepMesh import BRepMesh_IncrementalMesh
@@ -12,7 +13,7 @@ from OCP.IMeshTools import IMeshTools_MeshAlgoType, IMeshTools_Parameters
 from OCP.TopoDS import TopoDS
 
 from tempa.core.errors import TempaError
-from tempa.engines.solid import topology
+from tempa.engines.solid import measure, topology
 from tempa.engines.solid.exports.mesh import weld
 from tempa.engines.solid.exports.triangulation import triangulation
 from tempa.engines.solid.kernel import failing_as
@@ -50,24 +51,31 @@ def tessellate(shape: TopoDS_Shape, *, linear: float, angular: float, volume: fl
         TempaError: TESSELLATION_FAILED.
     """
     with failing_as("TESSELLATION_FAILED"):
-        for distance, angle in _attempts(linear, angular):
+        failure: TempaError | None = None
+        for distance, angle in _attempts(shape, linear, angular):
             try:
-                return _sound_mesh(shape, distance, angle, volume, area)
-            except TempaError:
+                mesh = _mesh(shape, distance, angle)
+                _require_sound(mesh, volume, area, distance)
+            except TempaError as error:
+                failure = error
                 BRepTools.Clean_s(shape)
-        return _sound_mesh(shape, min(distance, _THIN), angle, volume, area)
+            else:
+                return mesh
+        assert failure is not None
+        raise failure
 
 
-def _attempts(linear: float, angular: float) -> Iterator[tuple[float, float]]:
-    """As asked, then finer: the distance of a chord goes with the square of its angle."""
-    for finer in range(3):
-        yield linear / 16.0**finer, angular / 4.0**finer
+def _attempts(shape: TopoDS_Shape, linear: float, angular: float) -> Iterator[tuple[float, float]]:
+    """As asked, then finer, as far as 32-bit coordinates can tell.
 
-
-def _sound_mesh(shape: TopoDS_Shape, linear: float, angular: float, volume: float, area: float) -> Mesh:
-    mesh = _mesh(shape, linear, angular)
-    _require_sound(mesh, volume, area, linear)
-    return mesh
+    The distance of a chord goes with the square of its angle.
+    """
+    resolution = _FLOAT_ROUNDING * max(map(abs, chain(*measure.bounding_box(shape))))
+    distances = [linear / 16.0, linear / 256.0, min(linear / 4096.0, _THIN)]
+    yield linear, angular
+    for finer, distance in enumerate(distances, 1):
+        if distance > resolution:
+            yield distance, angular / 4.0**finer
 
 
 def _mesh(shape: TopoDS_Shape, linear: float, angular: float) -> Mesh:

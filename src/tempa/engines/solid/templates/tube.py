@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tempa.engines.solid.quadrature import integrate
+from tempa.engines.solid.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,11 +66,13 @@ class Tube:
         return self.hole_count > 0 and self.fillet_radius > 0.0 and self.reach > 0.0
 
     @property
-    def reference(self) -> tuple[Literal["closed-form", "quadrature"], float]:
-        """The volume in mm3 from the dimensions alone, and how it was found."""
+    def reference(self) -> Reference:
+        """The volume from the dimensions alone."""
+        bounds = math.pi * self.outer_radius**2 * self.length
         if self.holes_meet_fillet:
-            return "quadrature", self._clear_volume + self.hole_count * self._spared()
-        return "closed-form", self._clear_volume
+            volume = self._clear_volume + self.hole_count * self._spared()
+            return Reference("quadrature", volume, bounds)
+        return Reference("closed-form", self._clear_volume, bounds)
 
     @property
     def _clear_volume(self) -> float:
