@@ -24,7 +24,8 @@ setup: $(READY) ## make .venv with Tempa and its tools in it
 $(RUNS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 		|| { echo 'Tempa needs Python 3.11 to 3.13; name one: make $(MAKECMDGOALS) PYTHON=python3.11'; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) \
+		|| { echo "Python's venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
 	$(INSTALL) '.[solid,demo]'
 	@touch $@
 
@@ -36,7 +37,7 @@ demo: $(RUNS) ## make a part, receive and verify its webhook, say where the file
 	$(BIN)/tempa demo
 
 up: $(RUNS) ## start the server and stay
-	$(BIN)/tempa up
+	$(BIN)/tempa up $(ARGS)
 
 test: check ## check everything and run the tests
 	$(BIN)/python -m pytest $(ARGS)

@@ -23,7 +23,7 @@ METRICS: Mapping[str, Metric] = {
     "tempa_jobs_replayed_total": Metric("counter", "Requests answered with a job that stood.", ("engine",)),
     "tempa_jobs_ended_total": Metric(
         "counter",
-        "Attempts that ended, by what followed: completed, failed, retried, canceled, released.",
+        "Attempts that ended, by how: complete, fail, retry, cancel, release.",
         ("engine", "ending"),
     ),
     "tempa_jobs_cached_total": Metric(

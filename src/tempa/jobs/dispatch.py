@@ -66,6 +66,7 @@ class Worker:
 
     def _measure(self, claimed: Claimed) -> None:
         job = claimed.job
+        _logger.info("job claimed", extra={"job_id": job.id, "attempt": claimed.lease.epoch})
         if claimed.lease.epoch == 1 and job.started_at:
             waited = (job.started_at - job.created_at).total_seconds()
             self.meter.observe("tempa_jobs_wait_seconds", waited, engine=job.request.engine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tempa.core.limits import Limits
     from tempa.core.metrics import Meter
     from tempa.jobs.ports import Engine, JobStore
+
+_logger = logging.getLogger(__name__)
 
 _KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
 _TEXT_PATTERN = re.compile(r"[^\x00-\x1f\x7f]*")
@@ -149,7 +152,10 @@ class Intake:
     def _counted(self, admission: Admission) -> Admission:
         admitted = admission.verdict is Verdict.ADMITTED
         name = "tempa_jobs_admitted_total" if admitted else "tempa_jobs_replayed_total"
-        self.meter.count(name, engine=admission.job.request.engine)
+        job = admission.job
+        self.meter.count(name, engine=job.request.engine)
+        extra = {"job_id": job.id, "account": job.account, "engine": job.request.engine}
+        _logger.info("job %s", admission.verdict, extra=extra)
         return admission
 
     async def _wait_for_first(self, slot: tuple[str, str, str]) -> None:

@@ -266,12 +266,15 @@ class Performer:
                     raise
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
         if written:
-            self._count(claimed.job.request.engine, ending)
+            self._tell(claimed, ending)
         else:
             _logger.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
 
-    def _count(self, engine: str, ending: Ending) -> None:
-        step = str(STEP_OF_ENDING[type(ending)])
+    def _tell(self, claimed: Claimed, ending: Ending) -> None:
+        engine, step = claimed.job.request.engine, str(STEP_OF_ENDING[type(ending)])
+        code = ending.error.code if isinstance(ending, (Failed, Retried)) else None
+        extra = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch, "engine": engine, "code": code}
+        _logger.info("attempt ended: %s", step, extra=extra)
         self.meter.count("tempa_jobs_ended_total", engine=engine, ending=step)
         if isinstance(ending, Completed) and ending.cached:
             self.meter.count("tempa_jobs_cached_total", engine=engine)

@@ -51,7 +51,11 @@ class Rescuer:
         count = 0
         while expired := await self.store.expired(_BATCH):
             for claimed in expired:
-                count += await self.store.take_over(claimed.lease, self._ending(claimed))
+                taken = await self.store.take_over(claimed.lease, self._ending(claimed))
+                count += taken
+                if taken:
+                    lost = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
+                    _logger.warning("job taken over: its lease had run out", extra=lost)
         self.meter.count("tempa_jobs_rescued_total", count)
         return count
 

@@ -35,6 +35,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import itertools
 import socket
@@ -155,7 +156,8 @@ class Receiver:
         await self._stopped.wait()
         server.close()
         for writer in list(self._writers):
-            writer.transport.abort()
+            with contextlib.suppress(AttributeError):  # Python 3.11.2, when its TLS handshake had failed
+                writer.transport.abort()
         talks = asyncio.all_tasks() - {asyncio.current_task()}
         for talk in talks:
             talk.cancel()

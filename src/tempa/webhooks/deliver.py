@@ -167,9 +167,22 @@ class Deliverer:
             body_sha256=hashlib.sha256(body).hexdigest(),
             response_excerpt=answer.body,
         )
+        self._tell(claimed, outcome)
         self.meter.count("tempa_webhook_attempts_total", outcome=outcome.outcome)
         self.meter.observe("tempa_webhook_attempt_seconds", outcome.duration_ms / 1000)
         await self._settle(claimed, outcome, then)
+
+    def _tell(self, claimed: ClaimedDelivery, outcome: AttemptOutcome) -> None:
+        level = logging.WARNING if outcome.outcome == "dead" else logging.INFO
+        extra = {
+            "delivery_id": claimed.id,
+            "event_id": claimed.message.id,
+            "job_id": claimed.message.job_id,
+            "attempt": claimed.attempt,
+            "http_status": outcome.http_status,
+            "error": outcome.error,
+        }
+        _logger.log(level, "webhook attempt: %s", outcome.outcome, extra=extra)
 
     def _outbound(self, claimed: ClaimedDelivery, body: bytes) -> Outbound:
         timestamp = to_ms(self.clock.now()) // 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 from dataclasses import asdict, dataclass
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     from tempa.wiring.settings import Settings
 
+_logger = logging.getLogger(__name__)
+
 DATABASE_FILE = "tempa.db"
 READY_FILE = "ready.json"
 _BACKLOG = 2048
@@ -64,6 +67,8 @@ async def serve(
     async with open_data_dir(settings, data_dir) as opened:
         listener = _listen(settings.server.host, settings.server.port)
         url = _url(settings.server.host, listener)
+        if not settings.server.public_url and not _loopback_networks(settings.server.host):
+            _logger.warning("links will begin with %s: set server.public_url to what clients can reach", url)
         async with _open_parts(settings, data_dir, opened, settings.server.public_url or url) as parts:
             credentials = opened.credentials
             ready = Ready(
@@ -165,6 +170,7 @@ def _announce(
     ready: Ready, data_dir: Path, ready_file: Path | None, on_ready: Callable[[Ready], None]
 ) -> None:
     text = json.dumps(asdict(ready), indent=2) + "\n"
+    _logger.info("serving at %s", ready.url, extra={"data_dir": ready.data_dir, "pid": ready.pid})
     for path in {data_dir / READY_FILE, *([ready_file] if ready_file else [])}:
         write_private(path, text)
     with contextlib.suppress(BrokenPipeError):  # nobody reads what is printed: no reason not to serve

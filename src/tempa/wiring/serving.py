@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.jobs.intake import Addresses, Intake
 from tempa.wiring.roles import all_roles, run_roles
+
+_logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     import socket
@@ -34,6 +37,7 @@ async def run(parts: Parts, listener: socket.socket, announce: Callable[[], None
         group.create_task(run_roles(all_roles(parts), stop))
         group.create_task(_serve(server, listener, stop))
         await stop.wait()
+        _logger.info("stopping: running jobs are handed back, deliveries on their way may end")
         server.should_exit = True
 
 
