@@ -57,6 +57,7 @@ Fractions come as `event: progress`, without an id; they are not replayed.
 
 Each engine announces under its family. Without `webhook_events` the completed, failed and canceled
 of the job's family are sent; `job.completed` and its like stand for whichever family the job is of.
+Only `cad_generation` has an engine in this version; the other names are reserved.
 
 | family | events |
 |---|---|
