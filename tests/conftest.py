@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 # The suites and stand-ins of the product show their values when they fail, as tests do.
 pytest.register_assert_rewrite("tempa.testing")
+
+# Machines are shared: how long one example takes says nothing, and a slow moment is no failure.
+hypothesis.settings.register_profile(
+    "tempa", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tempa")
 
 UNIT_TESTS = Path(__file__).parent / "unit"
 
