@@ -12,9 +12,8 @@ from fastapi import Depends, Request
 from tempa.api.parts import ApiParts, Parts
 from tempa.core.accounts import ApiKey, KeyStore, digest, is_key_text
 from tempa.core.clock import Clock
-from tempa.core.errors import Refusal
+from tempa.core.errors import Refusal, StoreUnavailable
 from tempa.core.signing import verify_token
-from tempa.jobs.ports import StoreUnavailable
 
 _CACHE_SECONDS = 5.0  # how long another process of the API may go on serving a key revoked here
 _TOUCH_SECONDS = 60.0  # last_used_at is for people; a write for each request would be a flush for each

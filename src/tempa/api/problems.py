@@ -13,10 +13,9 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tempa.core.errors import Problem, Refusal
+from tempa.core.errors import Problem, Refusal, StoreUnavailable
 from tempa.core.ids import new_id
 from tempa.jobs.intake import invalid
-from tempa.jobs.ports import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -20,12 +20,11 @@ from tempa.api.jobs import kept_job
 from tempa.api.operation import JobId, Told, header, operation
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.presence import POLL_SECONDS, presence
-from tempa.core.errors import Problem, Refusal
+from tempa.core.errors import Problem, Refusal, StoreUnavailable
 from tempa.core.events import TERMINAL_EVENTS
 from tempa.core.work import Bell, either, job_topic
 from tempa.jobs.intake import invalid
 from tempa.jobs.model import Job, Status
-from tempa.jobs.ports import StoreUnavailable
 from tempa.jobs.views import job_view, log_view
 
 router = APIRouter(prefix="/v1/jobs", tags=["events"])

@@ -178,3 +178,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault of
             "errors": [problem.as_dict() for problem in self.errors],
             **self.extra,
         }
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - the name of the answer it becomes
+    """The database cannot be reached or cannot be written; nothing was changed."""

@@ -7,8 +7,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tempa.core.errors import StoreUnavailable
 from tempa.core.work import lane_topic
-from tempa.jobs.ports import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tempa.core.errors import CODES, TempaError
+from tempa.core.errors import CODES, StoreUnavailable, TempaError
 from tempa.core.ids import new_id
 from tempa.core.retry import RetryPolicy, full_jitter
 from tempa.core.work import cancel_topic
@@ -26,7 +26,7 @@ from tempa.jobs.model import (
     Stage,
     Usage,
 )
-from tempa.jobs.ports import Broke, Made, Order, StoreUnavailable
+from tempa.jobs.ports import Broke, Made, Order
 
 if TYPE_CHECKING:
     import random

@@ -198,10 +198,6 @@ class JobStore(Protocol):
     async def forget_file(self, file_id: str) -> None: ...
 
 
-class StoreUnavailable(Exception):  # noqa: N818 - the name of the answer it becomes
-    """The database cannot be reached or cannot be written; nothing was changed."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredObject:
     """Bytes the artifact store holds durably."""

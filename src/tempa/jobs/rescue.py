@@ -6,11 +6,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tempa.core.errors import TempaError
+from tempa.core.errors import StoreUnavailable, TempaError
 from tempa.core.work import pause
 from tempa.jobs.model import Canceled, Usage
 from tempa.jobs.perform import after_failure, job_error
-from tempa.jobs.ports import StoreUnavailable
 
 if TYPE_CHECKING:
     import asyncio

@@ -6,9 +6,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.errors import StoreUnavailable
 from tempa.core.work import pause
 from tempa.jobs.cancel import drop_artifacts
-from tempa.jobs.ports import StoreUnavailable
 
 if TYPE_CHECKING:
     import asyncio

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
-from tempa.jobs.ports import StoreUnavailable
+from tempa.core.errors import StoreUnavailable
 from tempa.testing.contracts.samples import a_new_job
 
 

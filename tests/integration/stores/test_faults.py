@@ -20,9 +20,9 @@ from tempa.adapters.stores.sqlite.readers import Readers
 from tempa.adapters.stores.sqlite.schema import prepare
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.stores.sqlite.writer import Done, Writer
+from tempa.core.errors import StoreUnavailable
 from tempa.core.work import job_topic
 from tempa.jobs.model import Verdict
-from tempa.jobs.ports import StoreUnavailable
 from tempa.testing.clock import ManualClock
 from tempa.testing.contracts.samples import ACCOUNT, a_key, a_new_job
 

@@ -14,7 +14,7 @@ import pytest
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
 from tempa.adapters.stores.sqlite.readers import Readers
 from tempa.adapters.stores.sqlite.writer import Done
-from tempa.jobs.ports import StoreUnavailable
+from tempa.core.errors import StoreUnavailable
 from tempa.testing.contracts.samples import ACCOUNT, a_new_job
 
 if TYPE_CHECKING:

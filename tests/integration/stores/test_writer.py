@@ -14,7 +14,7 @@ import pytest
 
 from tempa.adapters.stores.sqlite.connections import open_writer
 from tempa.adapters.stores.sqlite.writer import BATCH_MAX, Done, Writer
-from tempa.jobs.ports import StoreUnavailable
+from tempa.core.errors import StoreUnavailable
 from tempa.testing.contracts.samples import a_key
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tempa.core.accounts import ApiKey
-from tempa.core.errors import Problem
+from tempa.core.errors import Problem, StoreUnavailable
 from tempa.core.events import Event
 from tempa.core.ids import new_id
 from tempa.jobs.model import (
@@ -24,7 +24,7 @@ from tempa.jobs.model import (
     Usage,
     Verdict,
 )
-from tempa.jobs.ports import Reading, RunLimits, StoreUnavailable
+from tempa.jobs.ports import Reading, RunLimits
 from tempa.webhooks.model import Attempt, DeadFilter, DeadGroup, Delivery, DeliveryStatus
 
 TEMPLATE = {"id": "flanged-tube@1", "parameters": {"type": "object"}}

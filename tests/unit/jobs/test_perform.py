@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from tempa.adapters.wakes.in_process import InProcessWake
-from tempa.core.errors import TempaError
+from tempa.core.errors import StoreUnavailable, TempaError
 from tempa.core.metrics import METRICS
 from tempa.jobs.model import (
     Beat,
@@ -40,7 +40,6 @@ from tempa.jobs.ports import (
     MadeFile,
     Order,
     RunLimits,
-    StoreUnavailable,
 )
 from tempa.testing.clock import ManualClock
 from tests.unit.jobs.samples import a_job

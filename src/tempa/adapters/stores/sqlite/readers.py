@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from tempa.adapters.stores.sqlite.connections import is_fault
-from tempa.jobs.ports import StoreUnavailable
+from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3

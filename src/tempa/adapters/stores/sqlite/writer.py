@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tempa.adapters.stores.sqlite.connections import is_fault
-from tempa.jobs.ports import StoreUnavailable
+from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
