@@ -36,12 +36,30 @@ def default_data_dir(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_ready_file(path: Path) -> dict[str, Any]:
-    """What a running (or killed) server said of itself there; empty if there is no such file."""
+    """What a running server said of itself there; empty if there is none.
+
+    A killed server leaves its file behind. Whoever has its port by now must not be sent its key.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) and isinstance(content.get("url"), str) else {}
+    if not isinstance(content, dict) or not isinstance(content.get("url"), str):
+        return {}
+    return content if _lives(content.get("pid")) else {}
+
+
+def _lives(pid: object) -> bool:
+    """Whether a process of this number is there: one of another user is, too."""
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def discover(

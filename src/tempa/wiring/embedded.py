@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
+import signal
 import socket
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address, ip_network
@@ -64,6 +66,13 @@ async def serve(
     Raises `DirectoryInUse` when another server holds the directory, OSError when the address is
     taken.
     """
+    if ready_file is not None and not ready_file.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the ready file's folder does not exist", str(ready_file.parent)
+        )
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before anything is opened: it is closed in good order
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with open_data_dir(settings, data_dir) as opened:
         listener = _listen(settings.server.host, settings.server.port)
         url = _url(settings.server.host, listener)
@@ -82,7 +91,7 @@ async def serve(
             await opened.store.void_leases()
             await opened.store.void_delivery_leases()
             try:
-                await run(parts, listener, lambda: _announce(ready, data_dir, ready_file, on_ready))
+                await run(parts, listener, stop, lambda: _announce(ready, data_dir, ready_file, on_ready))
             finally:
                 (data_dir / READY_FILE).unlink(missing_ok=True)
 

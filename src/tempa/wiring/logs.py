@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import json
 import logging
+import os
+import queue
 import sys
+import time
+from logging.handlers import QueueHandler, QueueListener
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,8 +25,66 @@ _TRACEBACKS = structlog.processors.ExceptionRenderer(
 )
 
 
-def configure(log: Log) -> None:
-    """Send every logger of the process to standard error in one form."""
+_LINES_MAX = 10_000  # some MB; then lines are dropped, and their number told
+_LAST_LINES_SECONDS = 1.0
+
+
+class _Queued(QueueHandler):
+    """Formats where the line was logged, and never waits for whoever reads it.
+
+    A pipe that nobody reads is full after 64 KiB: written to from the event loop, it stopped the
+    whole server after 302 requests.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(queue.Queue(_LINES_MAX))
+        self.dropped = 0
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Drop the line rather than wait."""
+        try:
+            self.queue.put_nowait(record)
+        except queue.Full:
+            self.dropped += 1
+
+
+class _Writer(QueueListener):
+    """Writes the lines in a thread of its own, and how many are missing.
+
+    By the bare descriptor: a stream, or a handler, would be locked by a write that hangs, and the
+    interpreter waits for those locks when it ends.
+    """
+
+    def __init__(self, queued: _Queued, descriptor: int) -> None:
+        super().__init__(queued.queue)
+        self._queued = queued
+        self._descriptor = descriptor
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        if dropped := self._queued.dropped:
+            self._queued.dropped = 0
+            self._write(json.dumps({"event": "log lines dropped", "level": "warning", "lines": dropped}))
+        self._write(record.getMessage())
+
+    def _write(self, line: str) -> None:
+        rest = f"{line}\n".encode(errors="backslashreplace")
+        with contextlib.suppress(OSError):  # nobody is there to read it
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+    def drain(self) -> None:
+        """Give the last lines a moment to be written; a pipe that nobody reads gets no longer."""
+        deadline = time.monotonic() + _LAST_LINES_SECONDS
+        lines = self._queued.queue
+        assert isinstance(lines, queue.Queue)
+        with lines.all_tasks_done:
+            while lines.unfinished_tasks and (left := deadline - time.monotonic()) > 0:
+                lines.all_tasks_done.wait(left)
+
+
+def configure(log: Log) -> _Writer:
+    """Send every logger of the process to standard error in one form. Returns what writes the lines."""
     text = log.format == "text" or (log.format == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -33,7 +98,7 @@ def configure(log: Log) -> None:
         if text
         else [_TRACEBACKS, structlog.processors.JSONRenderer()]
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Queued()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -42,3 +107,7 @@ def configure(log: Log) -> None:
     )
     logging.basicConfig(handlers=[handler], level=log.level.upper(), force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    writer = _Writer(handler, sys.stderr.fileno())
+    writer.start()
+    atexit.register(writer.drain)
+    return writer

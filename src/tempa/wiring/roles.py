@@ -71,7 +71,7 @@ def worker(parts: Parts) -> Worker:
         wake=parts.wake,
         meter=parts.meter,
         lanes=sorted({engine.lane for engine in parts.engines.values()}),
-        slots=parts.settings.worker.slots or os.cpu_count() or 1,
+        slots=parts.settings.worker.slots or len(os.sched_getaffinity(0)),
         lease_seconds=jobs.lease_seconds,
         worker_id=new_id("wrk"),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
@@ -26,12 +25,10 @@ if TYPE_CHECKING:
     from tempa.wiring.parts import Parts
 
 
-async def run(parts: Parts, listener: socket.socket, announce: Callable[[], None]) -> None:
-    """Run the API and every role until SIGTERM or SIGINT, then drain. `announce` tells that it serves."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+async def run(
+    parts: Parts, listener: socket.socket, stop: asyncio.Event, announce: Callable[[], None]
+) -> None:
+    """Run the API and every role until `stop`, then drain. `announce` tells that it serves."""
     server = _Server(_uvicorn_config(parts, stop), announce)
     async with asyncio.TaskGroup() as group:
         group.create_task(run_roles(all_roles(parts), stop))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections import deque
 from contextlib import closing
@@ -273,7 +274,7 @@ def test_a_local_server_that_comes_back_on_another_port_is_found_again(
 ) -> None:
     def write_ready_file() -> None:
         (tmp_path / "tempa").mkdir(exist_ok=True)
-        ready = {"url": tempa.url, "api_key": "secret-key"}
+        ready = {"url": tempa.url, "api_key": "secret-key", "pid": os.getpid()}
         (tmp_path / "tempa/ready.json").write_text(json.dumps(ready))
 
     def start_elsewhere() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -140,7 +141,7 @@ class TestTheCommand:
         self, tempa: Terminal, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "tempa").mkdir()
-        ready = {"url": "http://127.0.0.1:1", "webhook_secret": SECRET}
+        ready = {"url": "http://127.0.0.1:1", "webhook_secret": SECRET, "pid": os.getpid()}
         (tmp_path / "tempa/ready.json").write_text(json.dumps(ready))
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
 

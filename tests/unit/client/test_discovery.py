@@ -60,7 +60,11 @@ def test_the_local_server_named_in_so_many_words_gets_its_key(home: dict[str, st
     assert discover("http://127.0.0.1:8787/", environment=home).api_key == "local-key"
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"api_key": "k"}', '{"url": 5}'])
+# Whoever listens on its port by now must not be sent its key.
+KILLED = '{"url": "http://127.0.0.1:8787", "api_key": "k", "pid": 4194305}'  # above the kernel's most
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"api_key": "k"}', '{"url": 5}', KILLED])
 def test_without_a_server_it_says_how_to_start_one(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "tempa").mkdir()
