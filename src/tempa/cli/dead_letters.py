@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempa.cli import connect
-from tempa.cli.exits import UsageFault
-from tempa.cli.output import Json, print_json, print_table, wants_json
+from tempa.cli.exits import FAULT, CommandFault, UsageFault
+from tempa.cli.output import Json, note, print_json, wants_json
 from tempa.cli.show import stamp
+from tempa.cli.table import print_table
 
 if TYPE_CHECKING:
     from tempa.client.calls import DeadLetterFilter
+    from tempa.webhooks.wire import AttemptView, DeliveryRecord, DeliveryView
+
+_DELIVERY_PREFIX = "dlv_"
+_EXCERPT_CHARACTERS = 200  # of the 16 KiB that are kept; JSON has them all
 
 app = typer.Typer(help="Webhooks that could not be delivered.", no_args_is_help=True)
 
@@ -27,22 +32,31 @@ def list_groups(as_json: Json = False) -> None:
     if wants_json(as_json):
         print_json({"items": [group.model_dump(mode="json") for group in groups]})
         return
-    rows = [
-        (each.group, each.count, each.reason, each.url, stamp(each.newest), each.what_next) for each in groups
-    ]
-    columns = ("group", "letters", "reason", "address", "newest", "what next")
-    print_table(columns, rows, "There are no dead letters.")
+    rows = [(each.group, each.count, each.reason, stamp(each.newest), each.url) for each in groups]
+    print_table(("group", "letters", "reason", "newest", "address"), rows, "There are no dead letters.")
+    for reason, what_next in {each.reason: each.what_next for each in groups}.items():
+        print(f"{reason}: {what_next}")
 
 
 @app.command("show")
-def show_group(
-    group: Annotated[str, typer.Argument(help="A group's id, from `tempa dead-letters ls`.")],
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+def show(
+    which: Annotated[str, typer.Argument(metavar="ID", help="A group, or one delivery of it (dlv_...).")],
+    limit: Annotated[int, typer.Option(min=1, help="At most so many letters of a group.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Show the letters of a group, newest first."""
+    """Show the letters of a group, newest first; or one delivery with every attempt."""
+    if which.startswith(_DELIVERY_PREFIX):
+        with connect.open_client() as tempa:
+            _print_delivery(tempa.delivery(which), as_json)
+        return
     with connect.open_client() as tempa:
-        letters = list(tempa.dead_letters_in(group, limit=limit))
+        letters = list(tempa.dead_letters_in(which, limit=limit))
+    if not letters:
+        raise CommandFault(f"There is no group {which} of dead letters. `tempa dead-letters ls` lists them.")
+    _print_letters(letters, as_json)
+
+
+def _print_letters(letters: list[DeliveryView], as_json: bool) -> None:
     if wants_json(as_json):
         print_json({"items": [letter.model_dump(mode="json") for letter in letters]})
         return
@@ -50,7 +64,29 @@ def show_group(
         (each.delivery_id, each.type, each.job_id, each.attempt_count, stamp(each.finished_at))
         for each in letters
     ]
-    print_table(("delivery", "event", "job", "attempts", "died"), rows, "There are no such letters.")
+    print_table(("delivery", "event", "job", "attempts", "died"), rows, "")
+
+
+def _print_delivery(record: DeliveryRecord, as_json: bool) -> None:
+    if wants_json(as_json):
+        print_json(record.model_dump(mode="json"))
+        return
+    print(f"{record.delivery_id}  {record.status}" + (f" ({record.reason})" if record.reason else ""))
+    print(f"  {record.type} of {record.job_id}, to {record.url}")
+    print(f"  {record.what_next}")
+    columns = ("attempt", "started", "outcome", "ms", "answer")
+    rows = [
+        (each.attempt, stamp(each.started_at), each.outcome or "(none)", each.duration_ms, _answer(each))
+        for each in record.attempts
+    ]
+    print_table(columns, rows, "  It has not been tried.")
+
+
+def _answer(attempt: AttemptView) -> str:
+    """Status, error and the beginning of what the receiver said."""
+    status = "" if attempt.http_status is None else str(attempt.http_status)
+    excerpt = " ".join(attempt.response_excerpt.split())[:_EXCERPT_CHARACTERS]
+    return "; ".join(part for part in (status, attempt.error, excerpt) if part)
 
 
 @app.command("redrive")
@@ -63,7 +99,7 @@ def redrive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Send dead letters again: those that meet all given conditions."""
+    """Send dead letters again: those that meet all given conditions. Exit code 1: there are none."""
     given = {
         "delivery_ids": delivery_ids or None,
         "group": group,
@@ -77,10 +113,12 @@ def redrive(
         answer = tempa.redrive(dry_run=dry_run, rate_per_second=rate, **conditions)
     if wants_json(as_json):
         print_json(answer.model_dump(mode="json"))
-    elif dry_run:
+    elif dry_run and answer.matched:
         print(f"{answer.matched} would be sent again.")
-    else:
+    elif answer.matched:
         print(f"{answer.redriven} of {answer.matched} are sent again.")
+    if not answer.matched:
+        _tell_none()
 
 
 @app.command("discard")
@@ -89,10 +127,17 @@ def discard(
     reason: Annotated[str, typer.Option(help="Why; it is kept.")],
     as_json: Json = False,
 ) -> None:
-    """Give dead letters up for good."""
+    """Give dead letters up for good. Exit code 1: there are none."""
     with connect.open_client() as tempa:
         answer = tempa.discard(delivery_ids, reason)
     if wants_json(as_json):
         print_json(answer.model_dump(mode="json"))
-    else:
+    elif answer.discarded:
         print(f"{answer.discarded} discarded.")
+    if not answer.discarded:
+        _tell_none()
+
+
+def _tell_none() -> None:
+    note("No dead letter is meant by that. `tempa dead-letters ls` lists them.")
+    raise typer.Exit(FAULT)

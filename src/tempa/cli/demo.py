@@ -14,6 +14,7 @@ import typer
 
 from tempa.cli.closed_form import flanged_tube_volume
 from tempa.cli.exits import FAULT, CommandFault, outcome_of
+from tempa.cli.invocation import command_line, example_request
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +73,8 @@ def _play(folder: Path, console: Console) -> None:
         _check_webhook(job, receiver, server["webhook_secret"], folder, console)
     _tell(console, "Stopped", f"by SIGTERM, in good order; {time.monotonic() - started:.1f} s in all")
     _print(console, f"\nThe files lie in {folder}: model.step, webhook.json, server.log, data/")
-    _print(console, "Go on: ", ("tempa up", "bold"), ", then ", ("tempa run cad FILE.json -o out", "bold"))
+    run = command_line("run", "cad", example_request(), "-o", "out")
+    _print(console, "Go on: ", (command_line("up"), "bold"), ", then ", (run, "bold"))
 
 
 def _clear(folder: Path) -> None:

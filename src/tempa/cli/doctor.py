@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempa.cli.exits import FAULT
-from tempa.cli.output import Json, print_json, print_table, wants_json
+from tempa.cli.output import Json, print_json, wants_json
+from tempa.cli.table import print_table
 from tempa.cli.up import Config, Data, data_dir
 
 if TYPE_CHECKING:

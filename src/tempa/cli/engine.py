@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from tempa.cli import connect
-from tempa.cli.output import Json, note, print_json, print_table, wants_json
+from tempa.cli.output import Json, note, print_json, wants_json
+from tempa.cli.table import print_table
 
 app = typer.Typer(help="Engines: what can run.", no_args_is_help=True)
 

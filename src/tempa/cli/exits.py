@@ -6,10 +6,12 @@ import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tempa.cli.show import job_document, plain
 
-    from tempa.client import JobFailed, NotAuthorized, TempaProblem, WaitTimeout
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tempa.client import JobCanceled, JobFailed, NotAuthorized, TempaProblem, WaitTimeout
 
 OK = 0
 FAULT = 1  # whatever has no code of its own
@@ -26,17 +28,18 @@ _USAGE_STATUSES = frozenset({400, 413, 415, 422})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command ends that could not do what it was asked."""
+    """How a command ends that could not do what it was asked: in words, and for programs."""
 
     code: int
     lines: tuple[str, ...]
+    document: Mapping[str, Any] | None = None
 
 
 class CommandFault(Exception):  # noqa: N818 - how a command ends, not a fault of ours
     """A command that ends here, in words of its own."""
 
-    def __init__(self, *lines: str, code: int = FAULT) -> None:
-        self.outcome = Outcome(code, lines)
+    def __init__(self, *lines: str, code: int = FAULT, document: Mapping[str, Any] | None = None) -> None:
+        self.outcome = Outcome(code, lines, document)
         super().__init__(*lines)
 
 
@@ -67,6 +70,16 @@ def outcome_of(error: Exception) -> Outcome | None:
     return None
 
 
+def of_passing_job(error: JobFailed | JobCanceled) -> CommandFault:
+    """The same for a job whose server ends with the command: nothing can be asked of it any more."""
+    from tempa.client import JobFailed
+
+    document = job_document(error.job, stays=False)
+    if isinstance(error, JobFailed):
+        return CommandFault(*_reasons(error), code=JOB_FAILED, document=document)
+    return CommandFault(*_plain(error), code=CANCELED, document=document)
+
+
 def _of_client(error: Exception) -> Outcome | None:
     """The first row that fits: subclasses stand above their bases."""
     from tempa import client
@@ -83,7 +96,31 @@ def _of_client(error: Exception) -> Outcome | None:
     ]
     code, words = next((code, words) for kind, code, words in rows if isinstance(error, kind))
     is_usage = isinstance(error, client.TempaProblem) and error.status in _USAGE_STATUSES
-    return Outcome(USAGE if is_usage else code, words(error))
+    return Outcome(USAGE if is_usage else code, words(error), _document(error))
+
+
+def _document(error: Exception) -> Mapping[str, Any] | None:
+    from tempa import client
+
+    if isinstance(error, client.JobFailed | client.JobCanceled | client.WaitTimeout):
+        return job_document(error.job)
+    return _problem(error) if isinstance(error, client.TempaProblem) else None
+
+
+def _problem(problem: TempaProblem) -> dict[str, Any]:
+    """As RFC 9457 has it; without an answer there is no status."""
+    from tempa.core.errors import PROBLEMS
+
+    kind = PROBLEMS.get(problem.slug)
+    return {
+        "type": f"urn:tempa:problem:{problem.slug}",
+        **({"title": kind.title} if kind else {}),
+        **({"status": problem.status} if problem.status else {}),
+        "detail": problem.detail,
+        "code": problem.code,
+        "errors": [fault.as_dict() for fault in problem.errors],
+        **problem.extra,
+    }
 
 
 def _plain(error: Exception) -> tuple[str, ...]:
@@ -91,8 +128,12 @@ def _plain(error: Exception) -> tuple[str, ...]:
 
 
 def _failure(error: JobFailed) -> tuple[str, ...]:
-    again = f"It may be asked again: tempa jobs retry {error.job.job_id}" if error.retryable else None
-    lines = (str(error), error.hint, _detail(error), again)
+    again = (f"It may be asked again: tempa jobs retry {error.job.job_id}",) if error.retryable else ()
+    return (*_reasons(error), *again)
+
+
+def _reasons(error: JobFailed) -> tuple[str, ...]:
+    lines = (str(error), error.hint, _detail(error))
     return tuple(line for line in lines if line)
 
 
@@ -114,7 +155,9 @@ def _faults(problem: TempaProblem) -> tuple[str, ...]:
 
 def _detail(error: JobFailed) -> str | None:
     shown = {name: value for name, value in error.detail.items() if name != "kernel"}
-    return "Detail: " + ", ".join(f"{name} = {value}" for name, value in shown.items()) if shown else None
+    return (
+        "Detail: " + ", ".join(f"{name} = {plain(value)}" for name, value in shown.items()) if shown else None
+    )
 
 
 def _of_system(error: OSError) -> str:

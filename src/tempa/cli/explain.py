@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.cli.show import stamp
+from tempa.cli.show import plain, stamp
 from tempa.core.errors import CODES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tempa.jobs.wire import ErrorView, JobView
+    from tempa.webhooks.wire import DeliveryView
 
 
-def explain(job: JobView, engines: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """Lines of plain words. `engines` are the server's, to name the lane a queued job waits in."""
+def explain(
+    job: JobView, engines: Sequence[Mapping[str, Any]] = (), dead: Sequence[DeliveryView] = ()
+) -> list[str]:
+    """Lines of plain words.
+
+    `engines` are the server's, to name the lane a queued job waits in; `dead` are those webhooks of
+    the job that could not be delivered.
+    """
     tell = {
         "queued": _queued,
         "processing": _processing,
@@ -22,7 +29,20 @@ def explain(job: JobView, engines: Sequence[Mapping[str, Any]] = ()) -> list[str
         "failed": _failed,
         "canceled": _canceled,
     }[job.status]
-    return [f"{job.job_id} is {job.status}.", *tell(job, engines)]
+    return [
+        f"{job.job_id} is {job.status}.",
+        *tell(job, engines),
+        *(line for letter in dead for line in _dead_letter(letter)),
+    ]
+
+
+def _dead_letter(letter: DeliveryView) -> list[str]:
+    why = f"{letter.reason or 'no reason is known'}, after {_attempts(letter.attempt_count).lower()}"
+    return [
+        f"Its webhook {letter.type} to {letter.url} could not be delivered: {why}.",
+        letter.what_next,
+        f"See each attempt: tempa dead-letters show {letter.delivery_id}",
+    ]
 
 
 def _queued(job: JobView, engines: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -74,7 +94,7 @@ def _failed(job: JobView, _: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{job.error.code}: {_meaning(job.error)}",
         *([job.error.message] if job.error.message != _meaning(job.error) else []),
         *_hints(job.error),
-        *(f"  {name}: {value}" for name, value in job.error.detail.items()),
+        *(f"  {name}: {plain(value)}" for name, value in job.error.detail.items()),
         f"It ended {stamp(job.completed_at)}, after {_attempts(job.attempt).lower()}.",
         _advice(job),
     ]

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempa.cli import connect, watch
-from tempa.cli.output import Json, note, print_json, print_json_line, print_table, wants_json
-from tempa.cli.show import print_job, stamp
+from tempa.cli.output import Json, note, print_json, print_json_line, wants_json
+from tempa.cli.show import plain, print_job, stamp
 from tempa.cli.submit import Key
+from tempa.cli.table import print_table
 
 if TYPE_CHECKING:
-    from tempa.client import JobEvent
+    from tempa.client import Client, JobEvent
     from tempa.client.calls import JobFilter
+    from tempa.jobs.wire import JobView
+    from tempa.webhooks.wire import DeliveryView
 
 app = typer.Typer(help="Look at jobs and act on them.", no_args_is_help=True)
 
@@ -110,7 +113,7 @@ def explain_job(job_id: JobId, as_json: Json = False) -> None:
 
     with connect.open_client() as tempa:
         job = tempa.job(job_id)
-        lines = explain(job, tempa.engines() if job.status == "queued" else [])
+        lines = explain(job, tempa.engines() if job.status == "queued" else [], _dead_letters(tempa, job))
     if wants_json(as_json):
         print_json({"job_id": job.job_id, "status": job.status, "explanation": lines})
     else:
@@ -128,10 +131,24 @@ def remove_files(job_id: JobId, as_json: Json = False) -> None:
         print(f"{job_id}: its inputs and artifacts are gone.")
 
 
+def _dead_letters(tempa: Client, job: JobView) -> list[DeliveryView]:
+    """None while it runs, and none for a key that may not look at webhooks: the rest is told anyway."""
+    from tempa.client import NotAuthorized
+
+    if job.completed_at is None:
+        return []
+    try:
+        return list(tempa.deliveries(job_id=job.job_id, status="dead"))
+    except NotAuthorized:
+        return []
+
+
 def _event_line(event: JobEvent) -> str:
     told = {"sequence", "type", "at", "job_id"}
     rest = ", ".join(
-        f"{name}={value}" for name, value in event.body.items() if name not in told and value is not None
+        f"{name}={plain(value)}"
+        for name, value in event.body.items()
+        if name not in told and value is not None
     )
     number = "" if event.sequence is None else str(event.sequence)
     return f"{number:>4}  {event.body.get('at', ''):24}  {event.type:14}  {rest}".rstrip()

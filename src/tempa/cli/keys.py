@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from tempa.cli.exits import FAULT, UsageFault
-from tempa.cli.output import Json, note, print_json, print_table, wants_json
+from tempa.cli.output import Json, note, print_json, wants_json
 from tempa.cli.show import stamp
-from tempa.cli.up import Config, Data, data_dir
+from tempa.cli.table import print_table
+from tempa.cli.up import Config, Data, data_dir, require_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -38,13 +39,13 @@ def list_keys(data: Data = None, config: Config = None, as_json: Json = False) -
             key.id,
             key.name,
             key.hint + "...",
-            ", ".join(key.scopes),
             stamp(key.created_at),
             stamp(key.revoked_at),
+            ", ".join(key.scopes),
         )
         for key in keys
     ]
-    print_table(("id", "name", "key", "scopes", "made", "revoked"), rows, "There are no keys.")
+    print_table(("id", "name", "key", "made", "revoked", "scopes"), rows, "There are no keys.")
 
 
 @app.command("create")
@@ -101,12 +102,17 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @asynccontextmanager
-async def _open_store(data: Path | None, config: Path | None) -> AsyncIterator[KeyStore]:
-    """The store of a data directory, whose lock we hold meanwhile."""
+async def _open_store(
+    data: Path | None, config: Path | None, *, make: bool = False
+) -> AsyncIterator[KeyStore]:
+    """The store of a data directory, whose lock we hold meanwhile; `make`: there need not be one yet."""
     from tempa.wiring.embedded import open_data_dir
     from tempa.wiring.settings import load_settings
 
-    async with open_data_dir(load_settings(config), data_dir(data)) as opened:
+    settings, folder = load_settings(config), data_dir(data)
+    if not make:
+        require_store(settings, folder)
+    async with open_data_dir(settings, folder) as opened:
         yield opened.store
 
 
@@ -134,7 +140,7 @@ async def _create(
         scopes=scopes,
         created_at=SystemClock().now(),
     )
-    async with _open_store(data, config) as store:
+    async with _open_store(data, config, make=True) as store:
         await store.add_key(key)
     return key, secret
 

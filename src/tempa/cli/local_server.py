@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tempa.cli.exits import CommandFault
+from tempa.cli.signals import ExitSignals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,30 +35,24 @@ class ServerFault(CommandFault):
 def local_server(folder: Path) -> Iterator[dict[str, Any]]:
     """Serve from `folder`/data until the end of the block, then stop by SIGTERM and wait.
 
-    Gives the ready file's content.
+    Gives the ready file's content. SIGTERM and SIGHUP end the block as SystemExit(128 + number): the
+    server is in a session of its own, and nobody else would stop it.
 
     Raises ServerFault if it does not come up, or exits with anything but 0.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ready, log = folder / "ready.json", folder / "server.log"
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tempa", "up", "--port", "0"]
-    places = ["--data", str(folder / "data"), "--ready-file", str(ready)]
-    with log.open("wb") as output:
-        # A session of its own: Ctrl-C is for us, who then stop it in good order.
-        process = subprocess.Popen(
-            [*command, *places],
-            stdout=subprocess.DEVNULL,  # tells the key; the ready file does too, for its owner only
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    try:
-        yield _wait_until_ready(process, ready, log)
-    except BaseException:
-        _stop(process)
-        raise
-    code = _stop(process)
+    with ExitSignals() as signals:
+        process = _start(folder, ready, log)
+        try:
+            signals.release()
+            yield _wait_until_ready(process, ready, log)
+            signals.hold()
+        finally:
+            signals.hold()  # whatever else is heard, stopping comes to its end
+            code = _stop(process)
+            ready.unlink(missing_ok=True)  # address and key of a server that is gone
     if code != 0:
         raise ServerFault(f"The server did not stop in good order: exit code {code}.", log)
 
@@ -65,8 +60,27 @@ def local_server(folder: Path) -> Iterator[dict[str, Any]]:
 @contextmanager
 def passing_server() -> Iterator[dict[str, Any]]:
     """A server whose data is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tempa-") as folder, local_server(Path(folder)) as server:
-        yield server
+    with ExitSignals() as signals, tempfile.TemporaryDirectory(prefix="tempa-") as folder:
+        signals.release()
+        try:
+            with local_server(Path(folder)) as server:
+                yield server
+        finally:
+            signals.hold()  # the folder goes first
+
+
+def _start(folder: Path, ready: Path, log: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tempa", "up", "--port", "0"]
+    places = ["--data", str(folder / "data"), "--ready-file", str(ready)]
+    with log.open("wb") as output:
+        # A session of its own: Ctrl-C is for us, who then stop it in good order.
+        return subprocess.Popen(
+            [*command, *places],
+            stdout=subprocess.DEVNULL,  # tells the key; the ready file does too, for its owner only
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], ready: Path, log: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +22,7 @@ from tempa.cli import (
     webhooks,
 )
 from tempa.cli.exits import outcome_of
+from tempa.cli.output import command_wants_json, fill_streams, note, print_json
 
 
 class Root(TyperGroup):
@@ -30,13 +30,16 @@ class Root(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
+        fill_streams()
         try:
             return super().invoke(ctx)
         except Exception as error:
             outcome = outcome_of(error)
             if outcome is None:
                 raise
-            print(*outcome.lines, sep="\n", file=sys.stderr)
+            if outcome.document is not None and command_wants_json(ctx):
+                print_json(outcome.document)
+            note("\n".join(outcome.lines))
             raise typer.Exit(outcome.code) from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tempa.cli.output import Json, print_json, wants_json
-from tempa.cli.up import Config, Data, data_dir
+from tempa.cli.up import Config, Data, data_dir, require_store
 
 
 def migrate(data: Data = None, config: Config = None, as_json: Json = False) -> None:
@@ -24,5 +24,7 @@ async def _open(folder: Path, config: Path | None) -> None:
     from tempa.wiring.embedded import open_data_dir
     from tempa.wiring.settings import load_settings
 
-    async with open_data_dir(load_settings(config), folder):
+    settings = load_settings(config)
+    require_store(settings, folder)
+    async with open_data_dir(settings, folder):
         return  # opening migrates

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
 
-Json = Annotated[bool, typer.Option("--json", help="JSON instead of text. Pipes get JSON anyway.")]
+_ASKED = "tempa.json"
+
+
+def _remember(context: typer.Context, asked: bool) -> bool:
+    """For whoever tells how the command ended, when the command itself is gone."""
+    context.meta[_ASKED] = asked
+    return asked
+
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", callback=_remember, help="JSON instead of text. Pipes get JSON anyway."),
+]
 
 
 def wants_json(flag: bool) -> bool:
     """Whether the reader is a program."""
     return flag or not _is_terminal()
+
+
+def command_wants_json(context: typer.Context) -> bool:
+    """The same, asked from outside of the command; one that knows no JSON never wants it."""
+    return _ASKED in context.meta and wants_json(context.meta[_ASKED])
 
 
 def print_json(value: Any) -> None:
@@ -29,27 +48,37 @@ def print_json_line(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-    """A table; `empty` if it has no rows."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*columns, box=box.SIMPLE, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))  # Text: no markup out of data
-    Console().print(table if table.row_count else empty, soft_wrap=not table.row_count)
-
-
 def note(line: str) -> None:
     """Something a person wants to know meanwhile."""
     print(line, file=sys.stderr, flush=True)
 
 
+def fill_streams() -> None:
+    """Give the standard descriptors that who started us had closed a place to lead to.
+
+    Else the next file or socket is number 1, and what writes there aborts the process or spoils it.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - for the process's life
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
+@contextmanager
+def unread() -> Iterator[None]:
+    """What is printed here need not arrive: nobody reads it, the disk is full, and we go on."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError:
+        # What is left in the buffer would fail again when the interpreter ends (exit code 120).
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempa.cli import connect, watch
+from tempa.cli.exits import UsageFault
 from tempa.cli.output import Json, note
 from tempa.cli.show import print_job
 from tempa.cli.submit import Key, RequestFile, read_request
@@ -40,12 +42,23 @@ def run_cad(
     Uses the running server; without one it starts its own for the length of the command.
     """
     document = read_request(file)
+    _make_folder(output)
     with _some_server() as (tempa, stays):
         handle = tempa.submit(document, idempotency_key=key)
         note(f"{handle.id} {handle.ticket.status}")
         job = watch.wait(tempa, handle.id, stays=stays)
         files = tempa.download(job, output)
-        print_job(job, as_json, files)
+        print_job(job, as_json, files, stays=stays)
+
+
+def _make_folder(folder: Path) -> None:
+    """Before anything is asked for: a part that cannot be kept need not be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise UsageFault(f"{folder} cannot take the files: {error.strerror}. Name another with -o.") from None
 
 
 @contextmanager

@@ -14,21 +14,29 @@ if TYPE_CHECKING:
     from tempa.jobs.wire import JobView
 
 _UNITS = {"volume": "mm3", "area": "mm2", "bounding_box": "mm", "center_of_mass": "mm"}
+_NOISE = 1e-9  # mm and its powers: a thousandth of the kernel's own tolerance, and less than anyone made
+_LINK: dict[str, Any] = {"download_url": True, "expires_at": True}
+_LEADS_BACK: dict[str, Any] = {"retained_until": True, "result": {**_LINK, "artifacts": {"__all__": _LINK}}}
 
 
-def print_job(job: JobView, as_json: bool, files: Sequence[Path] = ()) -> None:
-    """A job; with `files`, where its artifacts were put."""
+def print_job(job: JobView, as_json: bool, files: Sequence[Path] = (), *, stays: bool = True) -> None:
+    """A job; with `files`, where its artifacts were put. `stays`: it can be asked for later, too."""
     if wants_json(as_json):
         written = {"files": [str(path) for path in files]} if files else {}
-        print_json({**job.model_dump(mode="json"), **written})
+        print_json({**job_document(job, stays=stays), **written})
         return
-    for line in job_lines(job):
+    for line in job_lines(job, stays=stays):
         print(line)
     for path in files:
         print(f"  {path}  {path.stat().st_size} bytes")
 
 
-def job_lines(job: JobView) -> list[str]:
+def job_document(job: JobView, *, stays: bool = True) -> dict[str, Any]:
+    """The job for programs. One that goes with its server loses what leads back to it."""
+    return job.model_dump(mode="json", exclude=None if stays else _LEADS_BACK)
+
+
+def job_lines(job: JobView, *, stays: bool = True) -> list[str]:
     """What a person wants to know of a job, most important first."""
     head = f"{job.job_id}  {job.status}"
     lines = [head + ("  (from the cache)" if job.cached else "")]
@@ -44,7 +52,8 @@ def job_lines(job: JobView) -> list[str]:
     if job.result is not None:
         lines += [f"  {line}" for line in measurement_lines(job.result.measurements)]
         names = ", ".join(f"{each.name} ({each.file_size_bytes} bytes)" for each in job.result.artifacts)
-        lines.append(f"  artifacts: {names}, kept until {stamp(job.retained_until)}")
+        kept = f", kept until {stamp(job.retained_until)}" if stays else ""
+        lines.append(f"  artifacts: {names}{kept}")
     return lines
 
 
@@ -58,19 +67,31 @@ def stamp(at: datetime | None) -> str:
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def plain(value: Any) -> str:
+    """A JSON value as people write it: yes and no, nine digits, no noise around zero."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    if isinstance(value, float):
+        return "0" if abs(value) < _NOISE else f"{value:.9g}"
+    if isinstance(value, list):
+        if any(isinstance(part, dict) for part in value):
+            return "; ".join(plain(part) for part in value)
+        return "[" + ", ".join(plain(part) for part in value) + "]"
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_member(name, part)}" for name, part in value.items())
+    return str(value)
+
+
+def _member(name: str, value: Any) -> str:
+    """Of an error its size is all that matters, however small."""
+    if name.endswith("error") and isinstance(value, float):
+        return f"{value:.3g}"
+    return plain(value)
+
+
 def _measure(name: str, value: Any) -> str:
     unit = _UNITS.get(name, "")
-    return f"{_number(value)} {unit}".rstrip()
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_number(part) for part in value) + "]"
-    if isinstance(value, dict):
-        return ", ".join(f"{name.replace('_', ' ')} {_number(part)}" for name, part in value.items())
-    return str(value)
+    return f"{plain(value)} {unit}".rstrip()
 
 
 def _times(job: JobView) -> str:

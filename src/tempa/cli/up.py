@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempa.cli.output import Json, note, print_json, wants_json
+from tempa.cli.exits import UsageFault
+from tempa.cli.invocation import command_line, example_request
+from tempa.cli.output import Json, note, print_json, unread, wants_json
 
 if TYPE_CHECKING:
     from tempa.wiring.embedded import Ready
+    from tempa.wiring.settings import Settings
 
 Data = Annotated[
     Path | None,
@@ -62,13 +64,27 @@ def data_dir(given: Path | None) -> Path:
     return (given or default_data_dir()).expanduser().resolve()
 
 
+def require_store(settings: Settings, folder: Path) -> None:
+    """For commands that look at a store and must not make one. Raises UsageFault."""
+    from urllib.parse import unquote
+
+    from tempa.wiring.embedded import DATABASE_FILE
+
+    url = settings.store.url
+    file = Path(unquote(url.removeprefix("sqlite://"))) if url else folder / DATABASE_FILE
+    if not (folder.is_dir() and file.is_file()):
+        raise UsageFault(f"There is no store in {folder}. `tempa up` makes one; --data names another.")
+
+
 def _announce(ready: Ready, as_json: bool) -> None:
-    if wants_json(as_json):
-        document: dict[str, Any] = asdict(ready)
-        print_json(document)
-        sys.stdout.flush()
-        return
-    print(f"Tempa {ready.version} serves at {ready.url}")
-    print(f"  API key  {ready.api_key}")
-    print(f"  data     {ready.data_dir}")
-    print("Try it: tempa run cad FILE.json -o out        Stop: Ctrl-C", flush=True)
+    """Address and key, for whoever reads it; the signing secret stays in the files."""
+    with unread():
+        if wants_json(as_json):
+            document = asdict(ready)
+            del document["webhook_secret"]
+            print_json(document)
+            return
+        print(f"Tempa {ready.version} serves at {ready.url}")
+        print(f"  API key  {ready.api_key}")
+        print(f"  data     {ready.data_dir}")
+        print(f"Try it: {command_line('run', 'cad', example_request(), '-o', 'out')}        Stop: Ctrl-C")

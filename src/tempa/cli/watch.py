@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tempa.cli.exits import INTERRUPTED
+from tempa.cli.exits import INTERRUPTED, of_passing_job
 from tempa.cli.output import note
 
 if TYPE_CHECKING:
@@ -22,10 +22,16 @@ def wait(tempa: Client, job_id: str, timeout_seconds: float | None = None, *, st
 
     `stays`: the server goes on when this command ends.
     """
+    from tempa.client import JobCanceled, JobFailed
+
     try:
         if timeout_seconds is None and sys.stderr.isatty():
             _show_stages(tempa, job_id)
         return tempa.wait(job_id, timeout_seconds)
+    except (JobFailed, JobCanceled) as error:
+        if stays:
+            raise
+        raise of_passing_job(error) from None
     except KeyboardInterrupt:
         back = f"The job goes on. Wait for it again: tempa jobs wait {job_id}"
         note("\n" + (back if stays else "Stopped, and the job with it: its server was this command's own."))

@@ -87,10 +87,13 @@ def request_file(tmp_path: Path) -> str:
 
 
 def test_up_says_where_it_serves_and_the_ready_file_says_the_same(served: Served) -> None:
+    """But for the signing secret, which is not printed into whatever reads the pipe."""
     ready_file = Path(served.home["XDG_DATA_HOME"]) / "tempa/ready.json"
+    content = json.loads(ready_file.read_text())
 
     assert ready_file.stat().st_mode & 0o777 == 0o600
-    assert json.loads(ready_file.read_text()) == served.ready
+    assert content.pop("webhook_secret").startswith("whsec_")
+    assert content == served.ready
 
 
 def test_commands_find_the_local_server(served: Served, request_file: str, tmp_path: Path) -> None:
@@ -146,14 +149,29 @@ def test_keys_are_made_in_the_store_and_work_at_the_server(home: dict[str, str])
 
 @pytest.mark.parametrize("arguments", [["revoke", "key_none"], ["create", "x", "--scope", "root"]])
 def test_a_key_or_scope_that_is_not_there_is_told(home: dict[str, str], arguments: list[str]) -> None:
+    in_process(home, "keys", "create", "first")
+
     result = in_process(home, "keys", *arguments)
 
     assert result.exit_code == {"revoke": 1, "create": 2}[arguments[0]]
     assert "There is no" in result.stderr
 
 
-def test_migrate_makes_a_store_that_up_takes(home: dict[str, str]) -> None:
+def test_migrate_takes_the_store_that_is_there(home: dict[str, str]) -> None:
+    in_process(home, "keys", "create", "first")
+
     assert json.loads(in_process(home, "migrate").stdout)["migrated"] is True
+
+
+@pytest.mark.parametrize("command", [["keys", "ls"], ["keys", "revoke", "key_1"], ["migrate"]], ids=" ".join)
+def test_what_only_looks_at_a_store_does_not_make_one(
+    home: dict[str, str], tmp_path: Path, command: list[str]
+) -> None:
+    result = in_process(home, *command, "--data", str(tmp_path / "mistyped"))
+
+    assert result.exit_code == 2
+    assert f"There is no store in {tmp_path / 'mistyped'}" in result.stderr
+    assert not (tmp_path / "mistyped").exists()
 
 
 def test_run_without_a_server_starts_its_own_and_stops_it(

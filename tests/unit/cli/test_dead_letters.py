@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import FakeServer, Terminal
 
@@ -59,6 +61,87 @@ def test_a_groups_letters_are_shown(server: FakeServer, tempa: Terminal) -> None
     assert "dlv_1" in shown
     assert "cad_1" in shown
     assert server.requests[0].url.params["group"] == "grp_1"
+
+
+ATTEMPTS = [
+    {
+        "attempt": 1,
+        "started_at": "2026-01-01T00:00:00Z",
+        "outcome": "retry",
+        "http_status": 503,
+        "error": None,
+        "duration_ms": 41,
+        "timings": {},
+        "body_sha256": "ab" * 32,
+        "response_excerpt": "down for\n\x1b[31mmaintenance",
+    },
+    {
+        "attempt": 2,
+        "started_at": "2026-01-01T00:05:00Z",
+        "outcome": "dead",
+        "http_status": None,
+        "error": "connection refused",
+        "duration_ms": 3,
+        "timings": {},
+        "body_sha256": None,
+        "response_excerpt": "",
+    },
+]
+
+
+def test_a_delivery_is_shown_with_every_attempt(server: FakeServer, tempa: Terminal) -> None:
+    server.on_json("GET /v1/webhooks/deliveries/dlv_1", {**LETTER, "attempts": ATTEMPTS})
+
+    lines = tempa.show("dead-letters", "show", "dlv_1").stdout.splitlines()
+
+    assert lines[0] == "dlv_1  dead (exhausted)"
+    first, second = [line.split(maxsplit=1) for line in lines[-2:]]
+    assert (first[0], second[0]) == ("1", "2")
+    for words in ("2026-01-01 ", "retry", "41", "503; down for ?[31mmaintenance"):
+        assert words in first[1]
+    for words in ("dead", "3", "connection refused"):
+        assert words in second[1]
+    assert json.loads(tempa.show("dead-letters", "show", "dlv_1", "--json").stdout)["attempts"] == ATTEMPTS
+
+
+def test_a_group_that_is_not_there_is_told(server: FakeServer, tempa: Terminal) -> None:
+    server.on_json(DEAD_LETTERS, {"items": [], "next_cursor": None})
+
+    result = tempa.run("dead-letters", "show", "grp_none")
+
+    assert result.exit_code == 1
+    assert "There is no group grp_none" in result.stderr
+
+
+def test_a_delivery_that_is_not_there_is_told(server: FakeServer, tempa: Terminal) -> None:
+    server.refuse("GET /v1/webhooks/deliveries/dlv_9", 404, "not-found", "There is no delivery dlv_9.")
+
+    result = tempa.run("dead-letters", "show", "dlv_9")
+
+    assert (result.exit_code, result.stderr) == (1, "There is no delivery dlv_9.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["redrive", "dlv_9"], {"matched": 0, "redriven": 0}),
+        (["redrive", "dlv_9", "--dry-run"], {"matched": 0, "redriven": 0}),
+        (["discard", "dlv_9", "--reason", "gone"], {"discarded": 0}),
+    ],
+    ids=["redrive", "dry-run", "discard"],
+)
+def test_what_matches_nothing_is_told(
+    server: FakeServer, tempa: Terminal, arguments: list[str], answer: dict[str, int]
+) -> None:
+    server.on_json(f"POST /v1/webhooks/dead-letters/{arguments[0]}", answer)
+
+    for_programs = tempa.run("dead-letters", *arguments)
+    for_people = tempa.show("dead-letters", *arguments)
+
+    assert (for_programs.exit_code, for_people.exit_code) == (1, 1)
+    assert json.loads(for_programs.stdout) == answer
+    assert for_people.stdout == ""
+    assert "No dead letter is meant" in for_people.stderr
 
 
 def test_redrive_sends_what_was_said(server: FakeServer, tempa: Terminal) -> None:

@@ -97,6 +97,49 @@ def test_a_canceled_job_can_be_asked_again(told: Callable[..., str]) -> None:
     assert "tempa jobs retry cad_1" in told("canceled")
 
 
+LETTER = {
+    "delivery_id": "dlv_1",
+    "event_id": "evt_1",
+    "type": "cad_generation.completed",
+    "job_id": "cad_1",
+    "endpoint_id": "ep_1",
+    "url": "https://shop.example/hook",
+    "status": "dead",
+    "attempt_count": 6,
+    "reason": "exhausted",
+    "what_next": "Re-drive it.",
+    "created_at": "2026-01-01T00:00:00Z",
+    "next_attempt_at": None,
+    "finished_at": "2026-01-01T00:05:00Z",
+}
+
+
+def test_a_job_whose_webhook_died_says_so_and_names_the_command(
+    server: FakeServer, tempa: Terminal, job_view: Callable[..., dict[str, Any]]
+) -> None:
+    server.on_json("GET /v1/jobs/cad_1", job_view("completed"))
+    server.on_json("GET /v1/webhooks/deliveries", {"items": [LETTER], "next_cursor": None})
+
+    shown = tempa.show("jobs", "explain", "cad_1").stdout
+
+    assert "to https://shop.example/hook could not be delivered: exhausted, after 6 attempts." in shown
+    assert "tempa dead-letters show dlv_1" in shown
+    asked = server.requests[-1].url.params
+    assert (asked["job_id"], asked["status"]) == ("cad_1", "dead")
+
+
+def test_a_key_that_may_not_look_at_webhooks_still_has_the_job_explained(
+    server: FakeServer, tempa: Terminal, job_view: Callable[..., dict[str, Any]]
+) -> None:
+    server.on_json("GET /v1/jobs/cad_1", job_view("completed"))
+    server.refuse("GET /v1/webhooks/deliveries", 403, "missing-scope", "No.")
+
+    result = tempa.show("jobs", "explain", "cad_1")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "12 ms in the kernel" in result.stdout
+
+
 def test_the_command_prints_it(
     server: FakeServer, tempa: Terminal, job_view: Callable[..., dict[str, Any]]
 ) -> None:

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from tempa.cli import connect, run
+from tempa.client import NotReachable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tempa.client import Client
     from tests.unit.cli.conftest import FakeServer, Terminal
 
 STEP = b"ISO-10303-21;\n"
@@ -106,7 +110,7 @@ class TestRunCad:
 
         assert result.exit_code == 0
         assert (tmp_path / "out/model.step").read_bytes() == STEP
-        assert "volume: 2801746.16197 mm3" in result.stdout
+        assert "volume: 2801746.16 mm3" in result.stdout
         assert "bounding box: [[-60.25, -60.25, 0], [60.25, 60.25, 300]] mm" in result.stdout
         assert "out/model.step" in result.stdout
 
@@ -126,6 +130,75 @@ class TestRunCad:
 
         assert document["files"] == [str(tmp_path / "out/model.step")]
         assert document["result"]["measurements"]["volume"] == 2801746.16196747
+
+
+class TestRunCadWithAServerOfItsOwn:
+    """What leads back to a job says nothing once its server and its store are gone."""
+
+    @pytest.fixture
+    def passing(self, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+        opened = connect.open_client
+
+        def nobody() -> Client:
+            raise NotReachable(0, "not-reachable", "No server is known here.")
+
+        monkeypatch.setattr(connect, "open_client", nobody)
+        monkeypatch.setattr(run, "_own_client", lambda _held: opened())
+        server.on_json("POST /v1/models/generate", TICKET, status=202)
+        server.on("GET /model.step", httpx2.Response(200, content=STEP))
+        return server
+
+    def test_a_person_is_told_where_the_files_lie(
+        self,
+        passing: FakeServer,
+        tempa: Terminal,
+        request_file: str,
+        tmp_path: Path,
+        job_view: Callable[..., Any],
+    ) -> None:
+        passing.on_json("GET /v1/jobs/cad_1", completed(job_view))
+
+        shown = tempa.show("run", "cad", request_file, "-o", str(tmp_path / "out")).stdout
+
+        assert str(tmp_path / "out/model.step") in shown
+        assert "kept until" not in shown
+
+    def test_a_program_gets_no_links(
+        self,
+        passing: FakeServer,
+        tempa: Terminal,
+        request_file: str,
+        tmp_path: Path,
+        job_view: Callable[..., Any],
+    ) -> None:
+        passing.on_json("GET /v1/jobs/cad_1", completed(job_view))
+
+        text = tempa.run("run", "cad", request_file, "-o", str(tmp_path / "out")).stdout
+
+        assert not [name for name in ("download_url", "expires_at", "retained_until") if name in text]
+        assert json.loads(text)["files"] == [str(tmp_path / "out/model.step")]
+        assert json.loads(text)["result"]["artifacts"][0]["sha256"] == hashlib.sha256(STEP).hexdigest()
+
+    @pytest.mark.parametrize(("status", "code"), [("failed", 3), ("canceled", 4)])
+    def test_an_ending_without_a_file_names_no_way_back_either(
+        self,
+        passing: FakeServer,
+        tempa: Terminal,
+        request_file: str,
+        tmp_path: Path,
+        job_view: Callable[..., Any],
+        status: str,
+        code: int,
+    ) -> None:
+        error = {"code": "KERNEL_CRASHED", "message": "It died.", "retryable": True}
+        passing.on_json("GET /v1/jobs/cad_1", job_view(status, error=error if code == 3 else None))
+
+        result = tempa.run("run", "cad", request_file, "-o", str(tmp_path / "out"))
+
+        assert result.exit_code == code
+        assert json.loads(result.stdout)["status"] == status
+        assert "retained_until" not in result.stdout
+        assert "tempa jobs retry" not in result.stderr
 
 
 class TestJobs:
@@ -245,6 +318,14 @@ class TestEvents:
         lines = tempa.show("jobs", "events", "cad_1").stdout.splitlines()
 
         assert lines[2].split() == ["2", "2026-01-01T00:00:01Z", "job.stage", "stage=meshing"]
+
+    def test_what_is_true_or_false_reads_yes_or_no(self, server: FakeServer, tempa: Terminal) -> None:
+        event = {"sequence": 1, "type": "job.failed", "job_id": "cad_1", "retryable": False}
+        text = f"event: job.failed\nid: 1\ndata: {json.dumps(event)}\n\n"
+        headers = {"Content-Type": "text/event-stream"}
+        server.on("GET /v1/jobs/cad_1/events", httpx2.Response(200, text=text, headers=headers))
+
+        assert "retryable=no" in tempa.show("jobs", "events", "cad_1").stdout
 
     def test_after_leaves_out_what_was_seen(self, server: FakeServer, tempa: Terminal) -> None:
         self.stream(server)
