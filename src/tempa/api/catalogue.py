@@ -78,7 +78,7 @@ async def show_limits(parts: Parts, _: Anyone) -> Response:
 
 
 def _engine_view(parts: ApiParts, name: str) -> dict[str, Any]:
-    view = dict(parts.engines[name].describe())
+    view = dict(parts.engines[name].describe(parts.limits))
     if "templates" in view:
         view["templates"] = [template["id"] for template in view["templates"]]
     return view
@@ -86,4 +86,4 @@ def _engine_view(parts: ApiParts, name: str) -> dict[str, Any]:
 
 def _templates(parts: ApiParts) -> Iterator[Mapping[str, Any]]:
     for name in sorted(parts.engines):
-        yield from parts.engines[name].describe().get("templates", ())
+        yield from parts.engines[name].describe(parts.limits).get("templates", ())

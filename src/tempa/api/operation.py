@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from tempa.api.problems import MEDIA_TYPE
 from tempa.core.errors import PROBLEMS
-from tempa.core.limits import DEFAULT_LIMITS
 from tempa.jobs.wire import Ticket
 
 READING = ("body-too-large", "unsupported-media-type", "unreadable-json")
@@ -115,14 +114,15 @@ IDEMPOTENCY_KEY = header(
 )
 LIMIT = query(
     "limit",
-    {"type": "integer", "minimum": 1, "maximum": DEFAULT_LIMITS.page_max},
-    "Items on a page; default 50.",
+    {"type": "integer", "minimum": 1},
+    "Items on a page, at most `page_max` (GET /v1/limits); default 50.",
 )
 CURSOR = query("cursor", {"type": "string"}, "The `next_cursor` of the page before.")
 WAIT = query(
     "wait",
-    {"type": "number", "minimum": 0, "maximum": DEFAULT_LIMITS.wait_seconds_max},
-    "Hold the answer until there is news, for this many seconds at most.",
+    {"type": "number", "minimum": 0},
+    "Hold the answer until there is news, for this many seconds at most. "
+    "At most `wait_seconds_max` (GET /v1/limits).",
 )
 IF_NONE_MATCH = header(
     "If-None-Match", {"type": "string"}, "ETags the client holds: 304 if one is still right."

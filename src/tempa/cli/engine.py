@@ -49,4 +49,5 @@ def _installed() -> list[dict[str, Any]]:
     from tempa.wiring.plugins import load_engines
     from tempa.wiring.settings import load_settings
 
-    return [dict(engine.describe()) for engine in load_engines(load_settings().engines).values()]
+    settings = load_settings()
+    return [dict(engine.describe(settings.limits)) for engine in load_engines(settings.engines).values()]

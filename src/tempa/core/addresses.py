@@ -11,13 +11,13 @@ import unicodedata
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TYPE_CHECKING
 
+from tempa.core.limits import DEFAULT_LIMITS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-
-URL_LENGTH_MAX = 2048
 
 _DENIED_V4 = tuple(
     IPv4Network(block)
@@ -105,7 +105,13 @@ def literal_address(host: str) -> Address | None:
     return _inet_aton(plain)
 
 
-def check_url(url: str, *, allow_networks: Sequence[Network] = (), allow_http: bool = False) -> str | None:
+def check_url(
+    url: str,
+    *,
+    allow_networks: Sequence[Network] = (),
+    allow_http: bool = False,
+    length_max: int = DEFAULT_LIMITS.url_length_max,
+) -> str | None:
     """Why a webhook URL is refused at the door, in words that say what to do; None if it is not.
 
     Plain http is taken with `allow_http`, and to loopback where `allow_networks` open loopback: that
@@ -113,7 +119,7 @@ def check_url(url: str, *, allow_networks: Sequence[Network] = (), allow_http: b
     connected socket.
     """
     match = _URL.match(url)
-    fault = _text_fault(url)
+    fault = _text_fault(url, length_max)
     if fault is not None or match is None:
         return fault or "Give an absolute URL that begins with https://."
     authority = _AUTHORITY.fullmatch(match["authority"])
@@ -158,9 +164,9 @@ def _number(text: str) -> int | None:
     return int(match["hex"] or "0", 16) if match["octal"] is None else int(match["octal"] or "0", 8)
 
 
-def _text_fault(url: str) -> str | None:
-    if len(url) > URL_LENGTH_MAX:
-        return f"Shorten the URL to at most {URL_LENGTH_MAX} characters."
+def _text_fault(url: str, length_max: int) -> str | None:
+    if len(url) > length_max:
+        return f"Shorten the URL to at most {length_max} characters."
     if any(character.isspace() or unicodedata.category(character) == "Cc" for character in url):
         return "Remove spaces and control characters, or percent-encode them."
     if "\\" in url:  # a slash to a browser, a letter to curl

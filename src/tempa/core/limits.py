@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -35,9 +37,18 @@ class Limits(BaseModel):
     tag_name_length_max: int = Field(64, ge=1)
     tag_value_length_max: int = Field(256, ge=1)
     url_length_max: int = Field(2048, ge=64)
-    deadline_seconds_max: int = Field(7 * 86_400, ge=1)
+    # A hundred years: what is added to now must stay a date.
+    deadline_seconds_max: int = Field(7 * 86_400, ge=1, le=36_500 * 86_400)
     # An open stream holds a socket and a reader; a client needs a handful.
     streams_max: int = Field(1000, ge=1)
+
+    @model_validator(mode="after")
+    def _leave_room(self) -> Self:
+        if self.length_min >= self.length_max:
+            raise ValueError("length_min must be below length_max")
+        if self.num_gaussians_min > self.num_gaussians_max:
+            raise ValueError("num_gaussians_min must not be above num_gaussians_max")
+        return self
 
 
 DEFAULT_LIMITS = Limits()

@@ -51,18 +51,26 @@ async def retry(store: JobStore, intake: Intake, account: str, job_id: str, key:
 async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id: str) -> None:
     """Delete a terminal job's artifacts; the job's own row stays until its retention ends.
 
-    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal.
+    Bytes first: a crash in between leaves links that answer 410, and a job that asks for removal
+    once more. The other way round it would leave bytes that nobody looks for.
+
+    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal, `store-unavailable`
+    when bytes could not be deleted: the job is not marked then, and may be asked for again.
     """
     job = await store.job(account, job_id)
     if job is None:
         raise not_found(job_id)
     _check_terminal(job)
+    try:
+        await drop_artifacts(artifacts, job)
+    except OSError as error:
+        detail = "The files could not be deleted. Try again later."
+        raise Refusal("store-unavailable", detail, headers={"Retry-After": "10"}) from error
     await store.mark_removed(account, job_id)
-    await drop_artifacts(artifacts, job)
 
 
 async def drop_artifacts(artifacts: ArtifactStore, job: Job) -> None:
-    """Delete what any attempt of this job has kept."""
+    """Delete what any attempt of this job has kept. Raises OSError when something stays."""
     for epoch in range(1, job.epoch + 1):
         await artifacts.delete(f"{job.id}.a{epoch}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -16,11 +17,12 @@ from tempa.core.canonical import fingerprint
 from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import new_id
 from tempa.core.shapes import escape, shape_problems, whole
+from tempa.core.work import either
 from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
 from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from ipaddress import IPv4Network, IPv6Network
 
     from tempa.core.clock import Clock
@@ -32,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 _KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
 _TEXT_PATTERN = re.compile(r"[^\x00-\x1f\x7f]*")
-_WAIT_SECONDS = 2.0  # how long the second of two first requests waits for the other
+_WAIT_SECONDS = 2.0  # how long the others wait for the first request with their key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class Intake:
         problems += found + self._check_options(document)
         engine = self._engine(document.get("engine", default_engine), problems)
         share = {key: value for key, value in document.items() if key in known_fields}
-        reading = engine.read(share) if engine else None
+        reading = engine.read(share, self.limits) if engine else None
         problems += reading.problems if reading else ()
         self._refuse(problems, blocked=self._blocked(document))
         assert engine is not None
@@ -87,7 +89,7 @@ class Intake:
 
     def _check_options(self, document: Mapping[str, Any]) -> list[Problem]:
         """The rules that the shape of `JobOptions` cannot say, for the fields that can be read."""
-        problems: list[Problem] = []
+        problems = list(_limit_problems(document, self.limits))
         tags, events = document.get("tags"), document.get("webhook_events")
         if isinstance(tags, dict):
             problems += _tag_problems(tags, self.limits)
@@ -108,7 +110,10 @@ class Intake:
         if not isinstance(url, str):
             return None
         why = check_url(
-            url, allow_networks=self.addresses.allow_networks, allow_http=self.addresses.allow_http
+            url,
+            allow_networks=self.addresses.allow_networks,
+            allow_http=self.addresses.allow_http,
+            length_max=self.limits.url_length_max,
         )
         return Problem("/webhook_url", why) if why else None
 
@@ -135,12 +140,7 @@ class Intake:
         if new.reservation is None:
             return self._counted(await self.store.admit(new))
         slot = (account, route, f"{new.reservation.derived}:{new.reservation.key}")
-        await self._wait_for_first(slot)
-        self._admitting[slot] = asyncio.Event()
-        try:
-            admission = await self.store.admit(new)
-        finally:
-            self._admitting.pop(slot).set()
+        admission = await self._admit_in_turn(slot, new)
         if admission.verdict is Verdict.REUSED:
             raise Refusal(
                 "idempotency-key-reused",
@@ -158,17 +158,30 @@ class Intake:
         _logger.info("job %s", admission.verdict, extra=extra)
         return admission
 
-    async def _wait_for_first(self, slot: tuple[str, str, str]) -> None:
+    async def _admit_in_turn(self, slot: tuple[str, str, str], new: NewJob) -> Admission:
+        """The first writes; the others wait for it once, and then all go on together.
+
+        The store decides atomically who is who. If each that had waited were a first again, they
+        would go one by one: of 100 callers, at 40 ms a commit, 50 were still waiting after 2 s.
+        """
+        first = self._admitting.get(slot)
+        if first is not None:
+            await self._wait_for(first)
+            return await self.store.admit(new)
+        self._admitting[slot] = asyncio.Event()
         try:
-            async with asyncio.timeout(_WAIT_SECONDS):
-                while (first := self._admitting.get(slot)) is not None:
-                    await first.wait()
-        except TimeoutError:
+            return await self.store.admit(new)
+        finally:
+            self._admitting.pop(slot).set()
+
+    async def _wait_for(self, first: asyncio.Event) -> None:
+        await either(first.wait(), self.clock.sleep(_WAIT_SECONDS))
+        if not first.is_set():
             raise Refusal(
                 "request-in-progress",
                 "The first request with this key is still being written. Ask again.",
                 headers={"Retry-After": "1"},
-            ) from None
+            )
 
     def _new_job(self, account: str, request: Request, reservation: Reservation | None) -> NewJob:
         now = self.clock.now()
@@ -272,6 +285,16 @@ def _read_options(document: Mapping[str, Any]) -> tuple[JobOptions | None, list[
         return JobOptions.model_validate(given), []
     except ValidationError as error:
         return None, shape_problems(error)
+
+
+def _limit_problems(document: Mapping[str, Any], limits: Limits) -> Iterator[Problem]:
+    url, seconds = document.get("webhook_url"), document.get("deadline_seconds")
+    if isinstance(url, str) and len(url) > limits.url_length_max:
+        most = limits.url_length_max
+        yield Problem("/webhook_url", f"String should have at most {most} characters.", most)
+    if isinstance(seconds, (int, float)) and limits.deadline_seconds_max < seconds < math.inf:
+        most = limits.deadline_seconds_max
+        yield Problem("/deadline_seconds", f"Input should be less than or equal to {most}.", most)
 
 
 def _tag_problems(tags: Mapping[str, Any], limits: Limits) -> list[Problem]:

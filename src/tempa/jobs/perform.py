@@ -82,12 +82,14 @@ class _Sight:
     clock: Clock
     news: asyncio.Event = field(default_factory=asyncio.Event)
     fraction: float | None = None
+    _stage: str | None = None  # the last one, written or not: its next fraction is no new stage
     _stages: list[Stage] = field(default_factory=list)
     _timer: asyncio.TimerHandle | None = None
 
     def see(self, stage: str, fraction: float | None) -> None:
         linger = _FRACTION_LINGER_SECONDS
-        if not self._stages or self._stages[-1].name != stage:
+        if stage != self._stage:
+            self._stage = stage
             self._stages.append(Stage(name=stage, at=self.clock.now()))
             linger = _STAGE_LINGER_SECONDS
         self.fraction = fraction
@@ -100,6 +102,10 @@ class _Sight:
         self.news.clear()
         stages, self._stages = tuple(self._stages), []
         return stages
+
+    def put_back(self, stages: tuple[Stage, ...]) -> None:
+        """They could not be written: the next who takes gets them, before what came since."""
+        self._stages[:0] = stages
 
     def close(self) -> None:
         if self._timer is not None:
@@ -153,8 +159,10 @@ class Performer:
             exc_info=error,
             extra={"job_id": claimed.job.id, "reference": reference},
         )
-        internal = TempaError("INTERNAL", detail={"reference": reference})
-        return after_failure(internal, claimed.job, Usage(), self.max_crash_retries, self.rng)
+        return self._after(TempaError("INTERNAL", detail={"reference": reference}), claimed)
+
+    def _after(self, error: TempaError, claimed: Claimed, usage: Usage | None = None) -> Failed | Retried:
+        return after_failure(error, claimed.job, usage or Usage(), self.max_crash_retries, self.rng)
 
     async def _run(self, claimed: Claimed, sight: _Sight) -> Ending | None:
         cached = await self._take_from_twin(claimed)
@@ -183,8 +191,13 @@ class Performer:
 
     async def _run_engine(self, claimed: Claimed, sight: _Sight) -> Ending:
         job = claimed.job
-        engine = self.engines[job.request.engine]
-        folder = self.artifacts.scratch(_prefix(claimed))
+        engine = self.engines.get(job.request.engine)
+        if engine is None:  # switched off while the job waited
+            return self._after(TempaError("ENGINE_UNAVAILABLE"), claimed)
+        try:
+            folder = self.artifacts.scratch(_prefix(claimed))
+        except OSError as error:
+            return self._after(_not_stored(error), claimed)
         order = Order(
             engine=engine.name,
             module=engine.module,
@@ -198,7 +211,7 @@ class Performer:
             self._measure(engine.name, outcome)
             usage = Usage(compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes)
             if isinstance(outcome, Broke):
-                return after_failure(outcome.error, job, usage, self.max_crash_retries, self.rng)
+                return self._after(outcome.error, claimed, usage)
             return await self._publish(claimed, order, outcome, usage)
         finally:
             await self.artifacts.discard(folder)
@@ -212,8 +225,7 @@ class Performer:
         try:
             kept = await self.artifacts.keep(_prefix(claimed), order.folder, made.files)
         except OSError as error:
-            failure = TempaError("ARTIFACT_STORE_FAILED", detail={"reason": error.strerror or "I/O error"})
-            return after_failure(failure, claimed.job, usage, self.max_crash_retries, self.rng)
+            return self._after(_not_stored(error), claimed, usage)
         return Completed(result=Result(artifacts=kept, measurements=made.measurements), usage=usage)
 
     async def _watch(self, claimed: Claimed, sight: _Sight, draining: asyncio.Event) -> Ending | None:
@@ -230,6 +242,7 @@ class Performer:
                 try:
                     (answer,) = await self.store.beat([beat], self.lease_seconds)
                 except StoreUnavailable:
+                    sight.put_back(beat.stages)
                     if self.clock.monotonic() >= good_until:
                         return None  # someone else may hold the job by now: stop the kernel
                     continue
@@ -283,6 +296,10 @@ class Performer:
 def _prefix(claimed: Claimed) -> str:
     """Where this attempt's files lie: no other attempt's, so nothing of it is reached unless it publishes."""
     return f"{claimed.job.id}.a{claimed.lease.epoch}"
+
+
+def _not_stored(error: OSError) -> TempaError:
+    return TempaError("ARTIFACT_STORE_FAILED", detail={"reason": error.strerror or "I/O error"})
 
 
 async def _stop(task: asyncio.Task[Ending | None]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from tempa.core.limits import DEFAULT_LIMITS
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from datetime import datetime
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
     from tempa.core.errors import Problem, TempaError
     from tempa.core.events import Event
+    from tempa.core.limits import Limits
     from tempa.jobs.model import (
         Admission,
         Beat,
@@ -72,8 +75,10 @@ class Engine(Protocol):
     def module(self) -> str: ...  # dotted name of the `Runner` module
     @property
     def limits(self) -> RunLimits: ...
-    def read(self, body: Mapping[str, Any]) -> Reading: ...  # pure; all problems at once
-    def describe(self) -> Mapping[str, Any]: ...  # its entry in GET /v1/engines
+    def read(self, body: Mapping[str, Any], limits: Limits) -> Reading: ...  # pure; all problems at once
+    def describe(
+        self, limits: Limits = DEFAULT_LIMITS
+    ) -> Mapping[str, Any]: ...  # its entry in GET /v1/engines, with the limits in force
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,4 +227,4 @@ class ArtifactStore(Protocol):
         self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int
     ) -> StoredObject: ...  # raises Refusal("body-too-large")
     async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
-    async def delete(self, prefix: str) -> None: ...  # what is gone is fine
+    async def delete(self, prefix: str) -> None: ...  # what is gone is fine; OSError if something stays

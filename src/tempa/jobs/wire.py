@@ -11,7 +11,6 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from tempa.core.events import FAMILIES
-from tempa.core.limits import DEFAULT_LIMITS
 
 ANNOUNCED = ("started", "completed", "failed", "canceled")
 WEBHOOK_EVENTS = tuple(f"{family}.{verb}" for family in (*FAMILIES, "job") for verb in ANNOUNCED)
@@ -29,8 +28,8 @@ class JobOptions(Strict):
 
     webhook_url: str | None = Field(
         None,
-        max_length=DEFAULT_LIMITS.url_length_max,
-        description="Where to POST this job's events. https to a public address.",
+        description="Where to POST this job's events. https to a public address; "
+        "at most `url_length_max` characters (GET /v1/limits).",
     )
     webhook_events: list[str] | None = Field(
         None, description="Which events to send there. Default: completed, failed and canceled."
@@ -38,8 +37,8 @@ class JobOptions(Strict):
     deadline_seconds: float | None = Field(
         None,
         gt=0,
-        le=DEFAULT_LIMITS.deadline_seconds_max,
-        description="Give up (DEADLINE_EXCEEDED) when the job is not finished this long after admission.",
+        description="Give up (DEADLINE_EXCEEDED) when the job is not finished this long after admission; "
+        "at most `deadline_seconds_max` (GET /v1/limits).",
     )
     priority: int = Field(5, ge=0, le=9, description="Higher runs first.")
     tags: dict[str, str] = Field(

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tempa.core.errors import CODES, Problem, TempaError
+from tempa.core.limits import DEFAULT_LIMITS
 from tempa.jobs.ports import MadeFile, Reading, Report, RunLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tempa.core.limits import Limits
     from tempa.jobs.ports import Progress
 
 DOINGS = ("finish", "hang", "crash", "eat", "raise", "break", "wait")
@@ -45,8 +47,9 @@ class TrialEngine:
         """What one attempt may use."""
         return RunLimits(self.timeout_seconds, self.memory_bytes)
 
-    def read(self, body: Mapping[str, Any]) -> Reading:
+    def read(self, body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Reading:
         """Any JSON in `parameters`, as long as `do` is known."""
+        del limits
         parameters = body.get("parameters")
         if not isinstance(parameters, dict) or parameters.get("do") not in DOINGS:
             return Reading(None, (Problem("/parameters/do", f"Must be one of {', '.join(DOINGS)}."),))
@@ -54,8 +57,9 @@ class TrialEngine:
             return Reading(None, (Problem("/parameters/code", "Must be a job code."),))
         return Reading({"n": 0, "code": None, "path": None, **parameters})
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self, limits: Limits = DEFAULT_LIMITS) -> Mapping[str, Any]:
         """Its entry in the list of engines."""
+        del limits
         return {"name": self.name, "version": self.version}
 
 

@@ -58,7 +58,7 @@ async def test_a_copy_differs_in_its_place_only(
         (one.name, one.role, one.size_bytes, one.sha256) for one in kept
     ]
     assert await contents(store, copied) == CONTENTS
-    assert list((store.root / "scratch").iterdir()) == []
+    assert list((store.root / ".tempa" / "scratch").iterdir()) == []
 
 
 async def test_a_copy_takes_no_room(store: LocalArtifacts, kept: tuple[StoredArtifact, ...]) -> None:
@@ -104,7 +104,7 @@ async def test_nothing_is_copied_when_a_file_is_gone(
 
     assert await store.path(f"{prefix}/model.step") is None
     assert await store.path(f"{prefix}/model.stl") is None
-    assert list((store.root / "scratch").iterdir()) == []
+    assert list((store.root / ".tempa" / "scratch").iterdir()) == []
 
 
 @pytest.mark.parametrize("code", [errno.EXDEV, errno.EPERM, errno.EMLINK])
@@ -145,4 +145,4 @@ async def test_a_disk_that_is_full_is_no_missing_file(
     with pytest.raises(OSError, match="No space left"):
         await store.copy(a_prefix(), kept)
 
-    assert list((store.root / "scratch").iterdir()) == []
+    assert list((store.root / ".tempa" / "scratch").iterdir()) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +72,8 @@ async def test_only_a_regular_file_can_be_an_artifact(
         place.symlink_to(secret)
     elif kind == "folder":
         place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)  # nobody writes into it: whoever opens it as a file waits for ever
     with pytest.raises(OSError, match=r"model\.step|symbolic|directory"):
         await store.keep(prefix, folder, [STEP])
     assert await store.path(f"{prefix}/model.step") is None
@@ -89,7 +94,7 @@ async def test_an_upload_past_the_limit_leaves_nothing(store: LocalArtifacts) ->
         await store.receive(key, chunks(b"ab", b"cd"), 3)
     assert caught.value.slug == "body-too-large"
     assert await store.path(key) is None
-    assert list((store.root / "scratch").iterdir()) == []
+    assert list((store.root / ".tempa" / "scratch").iterdir()) == []
 
 
 async def test_delete_removes_and_what_is_gone_is_fine(store: LocalArtifacts) -> None:
@@ -103,10 +108,110 @@ async def test_delete_removes_and_what_is_gone_is_fine(store: LocalArtifacts) ->
 async def test_opening_sweeps_what_a_dead_server_left_in_scratch(store: LocalArtifacts) -> None:
     (store.scratch("cad_x.a1") / "half").write_bytes(b"half")
     store.open()
-    assert list((store.root / "scratch").iterdir()) == []
+    assert list((store.root / ".tempa" / "scratch").iterdir()) == []
 
 
-@pytest.mark.parametrize("key", ["../x", "cad_x/../../y", "cad_x/", "/etc/passwd", "cad_x/.hidden"])
+async def test_what_was_there_before_us_stays(tmp_path: Path) -> None:
+    """The operator may point the store at a folder of his own."""
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / "thesis.txt").write_text("years of work")
+    store = LocalArtifacts(tmp_path)
+    store.open()
+    store.scratch("cad_x.a1")
+    store.open()
+    assert (tmp_path / "scratch" / "thesis.txt").read_text() == "years of work"
+
+
+def test_folders_are_closed_to_others(store: LocalArtifacts) -> None:
+    folders = (
+        store.root,
+        store.root / ".tempa",
+        store.root / ".tempa" / "scratch",
+        store.scratch("cad_x.a1"),
+    )
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700] * 4
+
+
+async def test_a_shard_that_another_writer_has_just_made_is_flushed_too(
+    store: LocalArtifacts, flushed: list[str]
+) -> None:
+    prefix = f"{new_id('cad')}.a1"
+    (store.root / prefix[4:9]).mkdir()  # by one who has not come to flush the root yet
+    folder = store.scratch(prefix)
+    (folder / "model.step").write_bytes(b"solid")
+
+    (kept,) = await store.keep(prefix, folder, [STEP])
+
+    path = await store.path(kept.key)
+    assert path is not None
+    assert flushed == ["model.step", prefix, "artifacts", path.parent.parent.name]
+
+
+async def test_a_deletion_is_flushed_before_it_is_acknowledged(
+    store: LocalArtifacts, flushed: list[str]
+) -> None:
+    key = new_id("file")
+    await store.receive(key, chunks(b"x"), 1)
+    path = await store.path(key)
+    assert path is not None
+    flushed.clear()
+    await store.delete(key)
+    assert flushed == [path.parent.name]
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.EROFS])
+async def test_what_cannot_be_deleted_is_told(
+    store: LocalArtifacts, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    (folder / "model.step").write_bytes(b"solid")
+    (kept,) = await store.keep(prefix, folder, [STEP])
+    real = os.unlink
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        await store.delete(prefix)
+    assert await store.path(kept.key) is not None
+
+    monkeypatch.setattr(os, "unlink", real)
+    await store.delete(prefix)
+    assert await store.path(kept.key) is None
+
+
+async def test_two_may_delete_the_same(store: LocalArtifacts, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    for name in ("model.step", "model.stl"):
+        (folder / name).write_bytes(b"x")
+    await store.keep(prefix, folder, [STEP, MadeFile("model.stl", "stl", "stl", "model/stl")])
+    real = shutil.rmtree
+
+    def late(path: Path) -> None:
+        monkeypatch.setattr(shutil, "rmtree", real)
+        (path / "model.step").unlink()
+        raise FileNotFoundError(errno.ENOENT, "the other was quicker")
+
+    monkeypatch.setattr(shutil, "rmtree", late)
+    await store.delete(prefix)
+    assert await store.path(f"{prefix}/model.stl") is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../x",
+        "cad_x/../../y",
+        "cad_x/",
+        "/etc/passwd",
+        "cad_x/.hidden",
+        ".tempa/scratch",
+        "cad_..",
+    ],
+)
 async def test_no_key_leads_outside(store: LocalArtifacts, key: str) -> None:
     with pytest.raises(AssertionError):
         await store.path(key)

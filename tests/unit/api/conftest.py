@@ -51,6 +51,7 @@ class World:
     readiness: dict[str, str] = field(default_factory=lambda: {"store": "ok"})
     cors_origins: tuple[str, ...] = ()
     engines: dict[str, Any] = field(default_factory=lambda: {"opencascade-brep": FakeEngine()})
+    limits: Limits = LIMITS
 
     def __post_init__(self) -> None:
         self.wake = InProcessWake(self.clock)
@@ -66,7 +67,7 @@ class World:
             store=stores,
             clock=self.clock,
             engines=self.engines,
-            limits=LIMITS,
+            limits=self.limits,
             addresses=Addresses(),
             meter=NoMeter(),
             retention_days=30,
@@ -84,7 +85,7 @@ class World:
             link_keys=(LINK_KEY,),
             wake=self.wake,
             clock=self.clock,
-            limits=LIMITS,
+            limits=self.limits,
             engines=self.engines,
             cors_origins=self.cors_origins,
             render_metrics=self._render,

@@ -12,6 +12,7 @@ from tempa.core.accounts import ApiKey
 from tempa.core.errors import Problem, StoreUnavailable
 from tempa.core.events import Event
 from tempa.core.ids import new_id
+from tempa.core.limits import DEFAULT_LIMITS, Limits
 from tempa.jobs.model import (
     STATUS_AFTER_EVENT,
     Admission,
@@ -37,14 +38,14 @@ class FakeEngine:
     lane, deterministic, life_cycle, module = "cpu", True, "fork", "nowhere"
     limits = RunLimits(1.0, 1 << 20)
 
-    def read(self, body: Mapping[str, Any]) -> Reading:
+    def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
         parameters = body.get("parameters")
         length = parameters.get("length") if isinstance(parameters, dict) else None
         if not isinstance(length, (int, float)) or not 0 < length < 1e6:
             return Reading(None, (Problem("/parameters/length", "Must be a length in mm.", 1e6),))
         return Reading({"length": length})
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self, limits: Limits = DEFAULT_LIMITS) -> Mapping[str, Any]:
         return {"name": self.name, "version": self.version, "templates": [TEMPLATE]}
 
 

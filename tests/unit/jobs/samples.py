@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tempa.core.metrics import METRICS
 from tempa.jobs.model import Job, Request, Status, Usage
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+PATIENCE_SECONDS = 10.0  # for what comes at once, unless it never comes
+
+
+class Tally:
+    """A meter that counts, and knows the table."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        assert labels.keys() == set(METRICS[name].labels)
+        self.counted[name] += int(amount)
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None: ...
+    def gauge(self, name: str, value: float, **labels: str) -> None: ...
 
 
 def a_request(**changes: Any) -> Request:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempa.core.clock import SystemClock
+from tempa.core.clock import Clock, SystemClock
 from tempa.core.errors import Problem, Refusal
-from tempa.core.limits import DEFAULT_LIMITS
+from tempa.core.limits import DEFAULT_LIMITS, Limits
 from tempa.jobs.intake import Addresses, Intake, read_key, reserve, work_key
 from tempa.jobs.model import Admission, NewJob, Request, Verdict
 from tempa.jobs.ports import Engine, JobStore, Reading, RunLimits
-from tests.unit.jobs.samples import a_job, a_request
+from tempa.testing.clock import ManualClock
+from tests.unit.jobs.samples import PATIENCE_SECONDS, a_job, a_request
 
 FIELDS = frozenset({"parameters", "template"})
 
@@ -27,13 +29,13 @@ class FakeEngine:
     deterministic, life_cycle, module = True, "fork", "nowhere"
     limits = RunLimits(1.0, 1 << 20)
 
-    def read(self, body: Mapping[str, Any]) -> Reading:
+    def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
         length = body.get("parameters", {}).get("length")
         if not isinstance(length, (int, float)) or length <= 0:
             return Reading(None, (Problem("/parameters/length", "Must be positive.", 0.0),))
         return Reading({"length": float(length)})
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self, limits: Limits = DEFAULT_LIMITS) -> Mapping[str, Any]:
         return {}
 
 
@@ -48,6 +50,32 @@ class Admitting:
         return Admission(Verdict.ADMITTED, a_job(id=new.id, request=new.request))
 
 
+class SlowStore:
+    """Admits under a key once, each commit when the test says so and with all that came before it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+        self._waiting = asyncio.Semaphore(0)
+        self._committed = asyncio.Event()
+
+    async def admit(self, new: NewJob) -> Admission:
+        committed = self._committed
+        self._waiting.release()
+        await committed.wait()
+        assert new.reservation is not None
+        verdict = Verdict.REPLAYED if new.reservation.key in self.rows else Verdict.ADMITTED
+        standing = self.rows.setdefault(new.reservation.key, new.id)
+        return Admission(verdict, a_job(id=standing, request=new.request))
+
+    async def commit(self, count: int) -> None:
+        """Commit as soon as `count` more requests wait for it."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for _ in range(count):
+                await self._waiting.acquire()
+        self._committed.set()
+        self._committed = asyncio.Event()
+
+
 class Silent:
     """A meter nobody reads."""
 
@@ -59,10 +87,12 @@ class Silent:
 NO_STORE = cast("JobStore", None)  # `read` must not touch it
 
 
-def the_intake(store: JobStore = NO_STORE, engine: Engine | None = None) -> Intake:
+def the_intake(
+    store: JobStore = NO_STORE, engine: Engine | None = None, clock: Clock | None = None
+) -> Intake:
     return Intake(
         store=store,
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         engines={"echo": engine or cast("Engine", FakeEngine())},
         limits=DEFAULT_LIMITS,
         addresses=Addresses(),
@@ -251,6 +281,49 @@ async def test_only_what_a_deterministic_engine_makes_is_admitted_with_a_work_ke
     await intake.admit("default", "/r", request, "k")
 
     assert [new.work_key for new in store.admitted] == [work_key(request) if deterministic else None]
+
+
+@pytest.mark.parametrize("key", ["k", None], ids=["a client's key", "derived"])
+async def test_many_callers_with_one_key_are_answered_after_two_commits(key: str | None) -> None:
+    store = SlowStore()
+    intake = the_intake(cast("JobStore", store), clock=ManualClock())
+    callers = [asyncio.create_task(intake.admit("default", "/r", a_request(), key)) for _ in range(100)]
+
+    await store.commit(1)
+    await store.commit(99)
+
+    admissions = await asyncio.gather(*callers)
+    assert [one.verdict for one in admissions] == [Verdict.ADMITTED] + [Verdict.REPLAYED] * 99
+    assert {one.job.id for one in admissions} == set(store.rows.values())
+
+
+async def test_who_waited_for_the_first_in_vain_is_told_to_ask_again() -> None:
+    store, clock = SlowStore(), ManualClock()
+    intake = the_intake(cast("JobStore", store), clock=clock)
+    first, second = (asyncio.create_task(intake.admit("default", "/r", a_request(), "k")) for _ in range(2))
+    await clock.until_asleep()
+
+    clock.advance(1.999)
+    await clock.until_asleep()
+    clock.advance(0.001)
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with pytest.raises(Refusal) as caught:
+            await second
+    assert (caught.value.slug, caught.value.status) == ("request-in-progress", 409)
+    assert caught.value.headers == {"Retry-After": "1"}
+    await store.commit(1)
+    assert (await first).verdict is Verdict.ADMITTED
+
+
+async def test_other_keys_do_not_wait() -> None:
+    store = SlowStore()
+    intake = the_intake(cast("JobStore", store), clock=ManualClock())
+    callers = [asyncio.create_task(intake.admit("default", "/r", a_request(), key)) for key in "abc"]
+
+    await store.commit(3)
+
+    assert {one.verdict for one in await asyncio.gather(*callers)} == {Verdict.ADMITTED}
 
 
 @pytest.mark.parametrize(

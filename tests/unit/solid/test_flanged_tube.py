@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempa.core.canonical import fingerprint
+from tempa.core.limits import DEFAULT_LIMITS
 from tempa.engines.solid.about import OpencascadeBrep
 from tempa.engines.solid.templates import flanged_tube
 from tempa.engines.solid.templates.tube import Tube
@@ -174,10 +175,10 @@ def test_everything_around_the_parameters_is_strict_too(body: Mapping[str, Any],
 
 
 def test_the_published_schema_takes_the_example_and_refuses_what_the_fields_refuse() -> None:
-    schema = flanged_tube.describe()["schema"]
+    schema = flanged_tube.describe(DEFAULT_LIMITS)["schema"]
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
-    validator.validate(flanged_tube.describe()["example"])
+    validator.validate(flanged_tube.describe(DEFAULT_LIMITS)["example"])
     for broken in (changed(length=0), changed(count=2000), changed(length="3"), changed(colour=1)):
         with pytest.raises(jsonschema.ValidationError):
             validator.validate(broken)

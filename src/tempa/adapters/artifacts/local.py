@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import logging
 import os
 import shutil
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import Refusal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from tempa.jobs.ports import MadeFile
+
+_logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
 # Another device, a file system without links, one that has no more for this file (ext4: 65,000).
@@ -39,22 +42,26 @@ class LocalArtifacts:
     """
 
     root: Path
+    # Shards that this process has flushed. To see one is not enough: it may be another writer's, who
+    # has made it and not flushed the root yet.
+    _durable: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def open(self) -> None:
         """Make the folders, and sweep what attempts of a dead server left in scratch."""
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        for folder in (self.root, self._scratch):
+        _sweep(self._scratch)
+        for folder in (self.root, self._scratch.parent, self._scratch):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _flush_folder(self.root)
 
     @property
     def _scratch(self) -> Path:
-        return self.root / "scratch"
+        """Under a name that is ours alone: the operator may point `root` at a folder with files in it."""
+        return self.root / ".tempa" / "scratch"
 
     def scratch(self, name: str) -> Path:
         """A new empty folder for one attempt."""
         folder = self._scratch / name
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         folder.mkdir(mode=0o700)
         return folder
 
@@ -91,7 +98,7 @@ class LocalArtifacts:
         else:
             self._move_in(folder, prefix)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)  # moved in, it is no longer there: fine
+            _sweep(folder)  # moved in, it is no longer there: fine
         return tuple(replace(one, key=f"{prefix}/{one.name}") for one in artifacts)
 
     def _move_in(self, folder: Path, prefix: str) -> None:
@@ -103,7 +110,7 @@ class LocalArtifacts:
 
     async def discard(self, folder: Path) -> None:
         """Drop a scratch folder. One that was kept is no longer there: fine."""
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(_sweep, folder)
 
     async def receive(self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int) -> StoredObject:
         """Store an upload as it streams in. Raises `Refusal` (`body-too-large`) past the limit."""
@@ -134,28 +141,37 @@ class LocalArtifacts:
         return path if path.is_file() else None
 
     async def delete(self, prefix: str) -> None:
-        """Remove everything under a prefix. What is gone is fine."""
-        await asyncio.to_thread(_remove, self._locate(prefix))
+        """Remove everything under a prefix. What is gone is fine. Raises OSError when something stays."""
+        await asyncio.to_thread(self._delete, prefix)
+
+    def _delete(self, prefix: str) -> None:
+        path = self._locate(prefix)
+        if _remove(path):
+            _flush_folder(path.parent)  # its row is marked next: bytes must not come back after a power cut
 
     def _place(self, key: str) -> Path:
         """Where a key goes, its shard made durable first."""
         target = self._locate(key)
-        if not target.parent.is_dir():
-            target.parent.mkdir(mode=0o700, exist_ok=True)
+        shard = target.parent
+        if shard not in self._durable or not shard.is_dir():
+            shard.mkdir(mode=0o700, exist_ok=True)
             _flush_folder(self.root)
+            self._durable.add(shard)
         return target
 
     def _locate(self, key: str) -> Path:
         """Keys are ours, never a client's; a slip must still not leave the root."""
         parts = key.split("/")
         assert all(part and not part.startswith(".") for part in parts), "a key names a place below the root"
-        shard = key.partition("_")[2][:_SHARD_LENGTH]
+        shard = parts[0].partition("_")[2][:_SHARD_LENGTH]
+        assert not shard.startswith("."), "a key names a place below the root"
         return self.root.joinpath(shard, *parts)
 
 
 def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:
     digest, size = hashlib.sha256(), 0
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)  # an engine's link would lead outside
+    # An engine's link would lead outside, and to open its pipe would wait for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"{made.name} is not a regular file")
@@ -199,9 +215,29 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+def _remove(path: Path) -> bool:
+    """Delete a file or a folder. Was there any? Raises OSError when something stays."""
+    found = False
+    while (mode := _mode(path)) is not None:
+        found = True
+        with contextlib.suppress(FileNotFoundError):  # another deletes it too: look at what is left
+            if stat.S_ISDIR(mode):
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    return found
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _sweep(path: Path) -> None:
+    """Delete what does no harm where it lies: the next start tries again."""
+    try:
+        _remove(path)
+    except OSError as error:
+        _logger.warning("scratch is left behind: %s", error.strerror, extra={"path": str(path)})

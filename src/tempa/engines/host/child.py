@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import socket
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _TRACE_CHARACTERS = 32_768
 _STAGE_INTERVAL_SECONDS = 0.05
+# Full, over the quota, broken, or read-only since it broke: no fault of the request nor of ours.
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 # Made beforehand: when it is needed there is no memory to make it.
 _NO_MEMORY = frame(
     Raised(
@@ -90,6 +93,11 @@ def _run(runner: Runner, task: Task, progress: _Reporter, started: float) -> byt
         return _NO_MEMORY
     except TempaError as error:
         return frame(_raised(error, time.monotonic() - started))
+    except OSError as error:
+        if error.errno not in _DISK_ERRORS:
+            raise
+        failure = TempaError("ARTIFACT_STORE_FAILED", detail={"reason": os.strerror(error.errno)})
+        return frame(_raised(failure, time.monotonic() - started))
 
 
 def _done(report: Report, wall_seconds: float) -> Done:

@@ -16,6 +16,8 @@ from tempa.jobs.ports import Reading, RunLimits
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tempa.core.limits import Limits
+
 KERNEL = "occt-8.0.1"
 REVISION = 1  # raise it whenever the same work may give other bytes
 FORMATS = ("step", "brep", "stl", "glb", "3mf")
@@ -65,11 +67,11 @@ class OpencascadeBrep:
         """What one attempt may use."""
         return RunLimits(self.timeout_seconds, self.memory_bytes)
 
-    def read(self, body: Mapping[str, Any]) -> Reading:
+    def read(self, body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Reading:
         """The work that a body asks for, or everything that is wrong with it."""
         template = flanged_tube.ID if body.get("template") is None else body["template"]
-        formats, problems = _read_formats(body)
-        parameters = _read_parameters(body, template)
+        formats, problems = _read_formats(body, limits.export_formats_max)
+        parameters = _read_parameters(body, template, limits)
         tolerance = read_fields(Tolerance, _object(body, "tolerance"), "/tolerance")
         checks = _read_checks(body)
         for found in (parameters, tolerance, checks):
@@ -85,8 +87,8 @@ class OpencascadeBrep:
         }
         return Reading(work)
 
-    def describe(self) -> Mapping[str, Any]:
-        """Its entry in `GET /v1/engines`."""
+    def describe(self, limits: Limits = DEFAULT_LIMITS) -> Mapping[str, Any]:
+        """Its entry in `GET /v1/engines`. Its templates' schemas show `limits`."""
         return {
             "name": self.name,
             "version": self.version,
@@ -96,7 +98,7 @@ class OpencascadeBrep:
             "export_formats": list(FORMATS),
             "limits": {"timeout_seconds": self.timeout_seconds, "memory_bytes": self.memory_bytes},
             "licences": ["OpenCASCADE Technology: LGPL-2.1 with exception"],
-            "templates": [template.describe() for template in TEMPLATES.values()],
+            "templates": [template.describe(limits) for template in TEMPLATES.values()],
         }
 
 
@@ -106,7 +108,7 @@ def _object(body: Mapping[str, Any], name: str) -> object:
     return {} if value is None else value
 
 
-def _read_parameters(body: Mapping[str, Any], template: object) -> Found:
+def _read_parameters(body: Mapping[str, Any], template: object, limits: Limits) -> Found:
     if body.get("tree") is not None:
         message = "Feature trees are not offered by this version; use a template."
         return Found(problems=[Problem("/tree", message)])
@@ -115,7 +117,7 @@ def _read_parameters(body: Mapping[str, Any], template: object) -> Found:
         return Found(problems=[Problem("/template", f"This template is not known here. Known: {known}.")])
     if body.get("parameters") is None:
         return Found(problems=[Problem("/parameters", "This field is required.")])
-    return TEMPLATES[template].read(body["parameters"], "/parameters")
+    return TEMPLATES[template].read(body["parameters"], "/parameters", limits)
 
 
 def _read_checks(body: Mapping[str, Any]) -> Found:
@@ -130,14 +132,13 @@ def _read_checks(body: Mapping[str, Any]) -> Found:
     return found
 
 
-def _read_formats(body: Mapping[str, Any]) -> tuple[list[str], list[Problem]]:
+def _read_formats(body: Mapping[str, Any], most: int) -> tuple[list[str], list[Problem]]:
     one, many = body.get("export_format"), body.get("export_formats")
     if one is not None and many is not None:
         return [], [Problem("/export_formats", "Give export_format or export_formats, not both.")]
     if many is None:
         return _checked(["step"] if one is None else [one], lambda _: "/export_format")
-    if not isinstance(many, list) or not 1 <= len(many) <= DEFAULT_LIMITS.export_formats_max:
-        most = DEFAULT_LIMITS.export_formats_max
+    if not isinstance(many, list) or not 1 <= len(many) <= most:
         return [], [Problem("/export_formats", f"Must be a list of 1 to {most} formats.", most)]
     return _checked(many, lambda index: f"/export_formats/{index}")
 

@@ -18,7 +18,7 @@ from tempa.core.shapes import escape, shape_problems, whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic.fields import FieldInfo
+    from tempa.core.limits import Limits
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -42,8 +42,8 @@ class Template(Protocol):
 
     @property
     def ID(self) -> str: ...  # noqa: N802 - a module's constant: "flanged-tube@1"
-    def read(self, raw: object, pointer: str) -> Found: ...
-    def describe(self) -> dict[str, Any]: ...
+    def read(self, raw: object, pointer: str, limits: Limits) -> Found: ...
+    def describe(self, limits: Limits) -> dict[str, Any]: ...
 
 
 def read_fields(model: type[Fields], raw: object, pointer: str) -> Found:
@@ -58,12 +58,13 @@ def read_fields(model: type[Fields], raw: object, pointer: str) -> Found:
         for name in raw
         if name not in model.model_fields
     ]
-    for name, info in model.model_fields.items():
-        _read_field(found, raw, name, info, f"{pointer}/{name}")
+    for name in model.model_fields:
+        _read_field(found, raw, model, name, f"{pointer}/{name}")
     return found
 
 
-def _read_field(found: Found, raw: Mapping[str, Any], name: str, info: FieldInfo, pointer: str) -> None:
+def _read_field(found: Found, raw: Mapping[str, Any], model: type[Fields], name: str, pointer: str) -> None:
+    info = model.model_fields[name]
     if name not in raw:
         if info.is_required():
             found.problems.append(Problem(pointer, "This field is required."))
@@ -79,7 +80,7 @@ def _read_field(found: Found, raw: Mapping[str, Any], name: str, info: FieldInfo
             found.values[name] = nested.values
         return
     try:
-        found.values[name] = _adapter(info).validate_python(whole(value))
+        found.values[name] = _adapter(model, name).validate_python(whole(value))
     except ValidationError as error:
         found.problems += shape_problems(error, pointer)
 
@@ -92,16 +93,12 @@ def _model_in(annotation: Any) -> type[Fields] | None:
     return None
 
 
-_adapters: dict[int, TypeAdapter[Any]] = {}
-
-
-def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
+@cache
+def _adapter(model: type[Fields], name: str) -> TypeAdapter[Any]:
     """The validator of one field; made once for each."""
-    key = id(info)
-    if key not in _adapters:
-        kind: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
-        _adapters[key] = TypeAdapter(kind, config=_STRICT)
-    return _adapters[key]
+    info = model.model_fields[name]
+    kind: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+    return TypeAdapter(kind, config=_STRICT)
 
 
 @cache

@@ -232,7 +232,8 @@ select * from event where job_id = :job_id and sequence > :after order by sequen
 select * from event where account = :account and position > :after order by position limit :limit;
 
 -- name: mark_removed(account, job_id)!
--- Files of a job that is not terminal are still being made or read.
+-- Files of a job that is not terminal are still being made or read. Bytes first, then this mark, so
+-- that none are left without a row that leads to them.
 update job
 set removed = 1
 where id = :job_id and account = :account and status in ('completed', 'failed', 'canceled');

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from tempa.core.errors import TempaError
 from tempa.engines.solid.exports import brep, glb, step, stl, threemf
 from tempa.engines.solid.formats import FORMATS
 from tempa.jobs.ports import MadeFile
@@ -52,6 +54,8 @@ def _of_mesh(write: Callable[[Mesh, Path], None], verify: Callable[[Path, Mesh],
     return export
 
 
+_PROBE_BYTES = 1 << 20  # what is left beside a file that was cut short may still take a few blocks
+
 _EXPORTS: Mapping[str, Export] = {
     "step": _of_solid(step.write, step.verify),
     "brep": _of_solid(brep.write, brep.verify),
@@ -71,7 +75,28 @@ def export(name: str, part: Part, folder: Path) -> MadeFile:
 
     Raises:
         TempaError: EXPORT_FAILED.
+        OSError: the disk is full or broken, which is no statement about the part.
     """
     form = FORMATS[name]
-    _EXPORTS[name](part, folder / form.file_name)
+    try:
+        _EXPORTS[name](part, folder / form.file_name)
+    except TempaError:
+        _probe(folder)
+        raise
     return MadeFile(name=form.file_name, role=name, file_format=name, media_type=form.media_type)
+
+
+def _probe(folder: Path) -> None:
+    """Write something of our own: the kernel does not tell why it could not.
+
+    Raises:
+        OSError: as the disk says it.
+    """
+    path = folder / "probe"
+    try:
+        with path.open("xb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())  # many file systems find room only now
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,210 @@
+"""The janitor and a client's removal: bytes go first, their row is marked when they are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tempa.core.errors import Refusal, StoreUnavailable
+from tempa.jobs import cancel
+from tempa.jobs.model import Job, Status, StoredFile
+from tempa.jobs.retain import Janitor
+from tests.unit.jobs.samples import NOW, PATIENCE_SECONDS, a_job
+
+if TYPE_CHECKING:
+    from tempa.jobs.ports import ArtifactStore, JobStore
+
+
+@dataclass
+class Shelf:
+    """Kept bytes by prefix. What is `stuck` cannot be deleted."""
+
+    prefixes: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    tried: list[str] = field(default_factory=list)
+
+    async def delete(self, prefix: str) -> None:
+        self.tried.append(prefix)
+        if prefix in self.stuck:
+            raise OSError(5, "Input/output error")
+        self.prefixes.discard(prefix)
+
+
+@dataclass
+class LapsedStore:
+    """Jobs and files past their time, oldest first. `away`: so often nothing can be written."""
+
+    shelf: Shelf
+    jobs: dict[str, Job] = field(default_factory=dict)
+    files: dict[str, StoredFile] = field(default_factory=dict)
+    away: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def _write(self, owner: str) -> None:
+        assert owner not in {prefix.partition(".")[0] for prefix in self.shelf.prefixes}, "bytes go first"
+        if self.away:
+            self.away -= 1
+            raise StoreUnavailable
+
+    async def job(self, account: str, job_id: str) -> Job | None:
+        return self.jobs.get(job_id)
+
+    async def lapsed(self, limit: int) -> list[Job]:
+        return [job for job in self.jobs.values() if not job.removed][:limit]
+
+    async def mark_removed(self, account: str, job_id: str) -> bool:
+        self._write(job_id)
+        self.jobs[job_id] = replace(self.jobs[job_id], removed=True)
+        return True
+
+    async def lapsed_files(self, limit: int) -> list[StoredFile]:
+        if not self.files:
+            self.idle.set()
+        return list(self.files.values())[:limit]
+
+    async def forget_file(self, file_id: str) -> None:
+        self._write(file_id)
+        del self.files[file_id]
+
+
+@dataclass
+class Bench:
+    """A janitor and what it touches."""
+
+    shelf: Shelf = field(default_factory=Shelf)
+    store: LapsedStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = LapsedStore(self.shelf)
+
+    def add_job(self, name: str, epoch: int = 1, status: Status = Status.COMPLETED) -> None:
+        """A job each of whose attempts has kept something."""
+        self.store.jobs[name] = a_job(id=name, status=status, epoch=epoch)
+        self.shelf.prefixes |= {f"{name}.a{number}" for number in range(1, epoch + 1)}
+
+    def add_file(self, name: str) -> None:
+        self.store.files[name] = StoredFile(
+            id=name,
+            account="default",
+            key=name,
+            sha256="ab" * 32,
+            size_bytes=1,
+            created_at=NOW,
+            expires_at=NOW,
+        )
+        self.shelf.prefixes.add(name)
+
+    def janitor(self) -> Janitor:
+        return Janitor(
+            store=cast("JobStore", self.store),
+            artifacts=cast("ArtifactStore", self.shelf),
+            every_seconds=0.0,
+        )
+
+    async def remove(self, name: str) -> None:
+        await cancel.remove(cast("JobStore", self.store), cast("ArtifactStore", self.shelf), "default", name)
+
+    @property
+    def left(self) -> set[str]:
+        """Jobs that are not marked as removed."""
+        return {job.id for job in self.store.jobs.values() if not job.removed}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+async def test_what_has_lapsed_loses_its_bytes_and_then_its_row(bench: Bench) -> None:
+    for number in range(150):  # more than a batch
+        bench.add_job(f"cad_{number}", epoch=3)
+        bench.add_file(f"file_{number}")
+
+    await bench.janitor().clean()
+
+    assert bench.shelf.prefixes == set()
+    assert (bench.left, bench.store.files) == (set(), {})
+
+
+async def test_what_cannot_be_deleted_holds_up_no_other_and_is_tried_again(bench: Bench) -> None:
+    for number in range(250):
+        bench.add_job(f"cad_{number}", epoch=2)
+        bench.add_file(f"file_{number}")
+    bench.shelf.stuck = {f"cad_{number}.a2" for number in range(200)} | {"file_0"}
+
+    await bench.janitor().clean()
+
+    assert bench.left == {f"cad_{number}" for number in range(200)}
+    assert bench.store.files.keys() == {"file_0"}
+    assert bench.shelf.prefixes == bench.shelf.stuck
+
+    bench.shelf.stuck = set()
+    await bench.janitor().clean()
+
+    assert bench.shelf.prefixes == set()
+    assert (bench.left, bench.store.files) == (set(), {})
+
+
+async def test_a_sick_disk_ends_the_round(bench: Bench) -> None:
+    names = [f"cad_{number}" for number in range(3000)]
+    for name in names:
+        bench.add_job(name)
+    bench.shelf.stuck = {f"{name}.a1" for name in names}
+
+    await bench.janitor().clean()
+
+    assert 1000 <= len(bench.shelf.tried) < 3000
+    assert bench.left == set(names)
+
+
+async def test_a_store_that_goes_away_in_between_leaves_no_bytes_behind(bench: Bench) -> None:
+    bench.add_job("cad_1")
+    bench.add_file("file_1")
+    bench.store.away = 3
+    stop = asyncio.Event()
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        role = asyncio.create_task(bench.janitor().run(stop))
+        await bench.store.idle.wait()
+        stop.set()
+        await role
+
+    assert (bench.left, bench.store.files, bench.shelf.prefixes) == (set(), {}, set())
+
+
+async def test_a_client_removes_what_every_attempt_has_kept(bench: Bench) -> None:
+    bench.add_job("cad_1", epoch=3)
+
+    await bench.remove("cad_1")
+
+    assert (bench.left, bench.shelf.prefixes) == (set(), set())
+
+
+async def test_what_a_client_could_not_remove_is_not_marked(bench: Bench) -> None:
+    bench.add_job("cad_1")
+    bench.shelf.stuck = {"cad_1.a1"}
+
+    with pytest.raises(Refusal) as caught:
+        await bench.remove("cad_1")
+
+    assert (caught.value.slug, caught.value.status) == ("store-unavailable", 503)
+    assert bench.left == {"cad_1"}
+
+    bench.shelf.stuck = set()
+    await bench.remove("cad_1")
+
+    assert (bench.left, bench.shelf.prefixes) == (set(), set())
+
+
+@pytest.mark.parametrize("status", [Status.QUEUED, Status.PROCESSING])
+async def test_a_job_that_has_not_ended_keeps_its_bytes(bench: Bench, status: Status) -> None:
+    bench.add_job("cad_1", status=status)
+
+    with pytest.raises(Refusal) as caught:
+        await bench.remove("cad_1")
+
+    assert (caught.value.slug, caught.value.status) == ("conflict", 409)
+    assert bench.shelf.prefixes == {"cad_1.a1"}
