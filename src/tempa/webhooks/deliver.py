@@ -12,11 +12,12 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Protocol
 
 from tempa.core.clock import to_ms
+from tempa.core.errors import StoreUnavailable
 from tempa.core.retry import full_jitter
 from tempa.core.signing import webhook_headers
 from tempa.core.work import DELIVERIES, either, pause
 from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
-from tempa.webhooks.ports import Outbound
+from tempa.webhooks.ports import Answer, Outbound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tempa.core.retry import Dice, RetryPolicy
     from tempa.core.work import Wake
     from tempa.webhooks.model import ClaimedDelivery, Message
-    from tempa.webhooks.ports import Answer, Sender, WebhookStore
+    from tempa.webhooks.ports import Sender, WebhookStore
 
 _logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ _RETRIED_4XX = frozenset({408, 429})  # the other 4xx say that the same request 
 _DEAD_ON_ERROR = {
     "blocked_address": DeadReason.BLOCKED_ADDRESS,
     "invalid_url": DeadReason.INVALID_URL,
+    "too_large": DeadReason.TOO_LARGE,
 }
 _POLL_SECONDS = 1.0
 _LEASE_SLACK_SECONDS = 30.0  # past the exchange's deadline: time to write the outcome
@@ -64,9 +66,9 @@ def follow(answer: Answer, retries_spent: int, policy: RetryPolicy, now: datetim
         return Next(status=DeliveryStatus.DELIVERED)
     if reason := _final(answer):
         return Next(status=DeliveryStatus.DEAD, reason=reason)
-    if retries_spent >= policy.max_retries:
-        return Next(status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED)
     hold = retry_after_seconds(answer.headers.get("retry-after"), now)
+    if retries_spent >= policy.max_retries:  # the endpoint's wish holds for its other deliveries
+        return Next(status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=hold)
     delay = full_jitter(retries_spent, policy, rng)
     return Next(status=DeliveryStatus.PENDING, delay_seconds=hold + delay, hold_seconds=hold)
 
@@ -123,8 +125,8 @@ class Deliverer:
             while not stop.is_set():
                 try:
                     took = await self._fill()
-                except Exception:
-                    _logger.exception("claiming deliveries failed; it is tried again")
+                except StoreUnavailable:
+                    _logger.warning("the store is away; deliveries wait for it")
                     took = False
                 if not took:
                     await either(bell.wait(_POLL_SECONDS), stop.wait())
@@ -147,16 +149,11 @@ class Deliverer:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            _logger.error("a delivery attempt broke; its lease will run out", exc_info=error)
+            _logger.error("an outcome could not be written; its lease will run out", exc_info=error)
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
-        body = render(claimed.message, self.links)
-        if len(body) > self.body_bytes_max:
-            too_large = Next(status=DeliveryStatus.DEAD, reason=DeadReason.TOO_LARGE)
-            await self._settle(claimed, _unsent(body), too_large)
-            return
         started = self.clock.monotonic()
-        answer = await self.sender.send(self._outbound(claimed, body))
+        body, answer = await self._attempt(claimed)
         then = follow(answer, claimed.retries_spent, self.policy, self.clock.now(), self.rng)
         outcome = AttemptOutcome(
             outcome=_OUTCOMES[then.status],
@@ -171,6 +168,23 @@ class Deliverer:
         self.meter.count("tempa_webhook_attempts_total", outcome=outcome.outcome)
         self.meter.observe("tempa_webhook_attempt_seconds", outcome.duration_ms / 1000)
         await self._settle(claimed, outcome, then)
+
+    async def _attempt(self, claimed: ClaimedDelivery) -> tuple[bytes, Answer]:
+        """What was to be sent, and what came of it. A fault of ours is an outcome like any other.
+
+        Left to the lease it would spend no retry, and come back for ever; as `internal` it is on
+        record, backs off, and ends in the dead letters, where a person sees it.
+        """
+        body = b""
+        try:
+            body = render(claimed.message, self.links)
+            if len(body) > self.body_bytes_max:
+                return body, Answer(None, "too_large")
+            return body, await self.sender.send(self._outbound(claimed, body))
+        except Exception:
+            where = {"delivery_id": claimed.id, "event_id": claimed.message.id}
+            _logger.exception("a webhook attempt broke; it counts as a failed one", extra=where)
+            return body, Answer(None, "internal")
 
     def _tell(self, claimed: ClaimedDelivery, outcome: AttemptOutcome) -> None:
         level = logging.WARNING if outcome.outcome == "dead" else logging.INFO
@@ -201,8 +215,8 @@ class Deliverer:
         while True:
             try:
                 await self.store.settle_delivery(claimed, outcome, then)
-            except Exception:
-                _logger.exception("an outcome could not be written yet", extra={"delivery_id": claimed.id})
+            except StoreUnavailable:
+                _logger.warning("an outcome could not be written yet", extra={"delivery_id": claimed.id})
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
                 return
@@ -213,18 +227,6 @@ _OUTCOMES = {
     DeliveryStatus.PENDING: "retry",
     DeliveryStatus.DEAD: "dead",
 }
-
-
-def _unsent(body: bytes) -> AttemptOutcome:
-    return AttemptOutcome(
-        outcome="dead",
-        http_status=None,
-        error="too_large",
-        duration_ms=0,
-        timings={},
-        body_sha256=hashlib.sha256(body).hexdigest(),
-        response_excerpt=b"",
-    )
 
 
 @dataclass(kw_only=True)
@@ -240,6 +242,6 @@ class DeliveryRescuer:
         while not stop.is_set():
             try:
                 await self.store.free_expired_deliveries()
-            except Exception:
-                _logger.exception("freeing expired deliveries failed; it is tried again")
+            except StoreUnavailable:
+                _logger.warning("the store is away; freeing expired deliveries waits for it")
             await pause(stop, self.every_seconds)

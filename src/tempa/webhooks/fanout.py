@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.errors import StoreUnavailable
 from tempa.core.events import TERMINAL_EVENTS
 from tempa.core.ids import new_id
 from tempa.core.work import EVENTS, either
@@ -47,7 +48,7 @@ def message(event: Event, verb: str) -> Message:
         at=event.at,
         data=event.announce["data"],
         links={role: (job_id, name) for role, (job_id, name) in event.announce["links"].items()},
-        traceparent=event.announce["traceparent"],
+        traceparent=event.announce.get("traceparent"),
     )
 
 
@@ -73,13 +74,22 @@ class FanOut:
             while not stop.is_set():
                 try:
                     await self.drain()
-                except Exception:
-                    _logger.exception("fan-out failed; it is tried again")
+                except StoreUnavailable:
+                    _logger.warning("the store is away; fan-out waits for it")
                 await either(bell.wait(_POLL_SECONDS), stop.wait())
 
     async def drain(self) -> int:
         """Fan out all there is. Returns how many deliveries were made."""
         made = 0
         while events := await self.store.unplanned(_BATCH):
-            made += await self.store.fan_out([plan(event) for event in events])
+            made += await self.store.fan_out([_plan_apart(event) for event in events])
         return made
+
+
+def _plan_apart(event: Event) -> Planned:
+    """One event that cannot be read must not stop the feed of everybody: it gets no deliveries."""
+    try:
+        return plan(event)
+    except Exception:
+        _logger.exception("an event could not be announced", extra={"event_id": event.id})
+        return Planned(event_id=event.id, deliveries=())

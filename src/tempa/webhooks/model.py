@@ -95,8 +95,8 @@ class AttemptOutcome:
 class Next:
     """What follows from an attempt.
 
-    `delay_seconds` belongs to `pending`; `hold_seconds` gates every delivery to the same URL
-    (Retry-After); `reason` belongs to `dead`.
+    `delay_seconds` belongs to `pending`, `reason` to `dead`. `hold_seconds` gates every delivery
+    to the same URL (Retry-After), whatever becomes of this one.
     """
 
     status: DeliveryStatus

@@ -41,8 +41,9 @@ class Answer:
 
     `error` is one of a closed set: `blocked_address`, `dns`, `connect_refused`,
     `connect_timeout`, `unreachable`, `tls`, `timeout`, `reset`, `protocol_error`,
-    `headers_too_large`, `invalid_url`, `transport`. `timings` are seconds since the start:
-    `name_lookup`, `connect`, `tls`, `first_byte`, `total`.
+    `headers_too_large`, `invalid_url`, `transport`; and two of the deliverer's own, for what was
+    never sent: `too_large` (the body) and `internal` (a fault of ours). `timings` are seconds since
+    the start: `name_lookup`, `connect`, `tls`, `first_byte`, `total`.
     """
 
     status: int | None
@@ -61,14 +62,19 @@ class Sender(Protocol):
 
 
 class WebhookStore(Protocol):
-    """Durable deliveries. Each command is one whole transaction and rings what it changed."""
+    """Durable deliveries. Each command is one whole transaction and rings what it changed.
+
+    But `redrive` and `discard` are many short ones, so that however many letters are meant, nobody
+    waits long behind them; cut off in the middle, they have done the oldest letters wholly. A store
+    that cannot be reached or written raises `StoreUnavailable`.
+    """
 
     async def unplanned(self, limit: int) -> list[Event]: ...  # events not yet fanned out, oldest first
     async def fan_out(self, planned: Sequence[Planned]) -> int: ...  # gives positions; new deliveries
     async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]: ...
     async def settle_delivery(
         self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next
-    ) -> bool: ...
+    ) -> bool: ...  # taken until the delivery is claimed again, though its lease ran out
     async def void_delivery_leases(self) -> int: ...  # at start: the dead instance's become pending
     async def free_expired_deliveries(self) -> int: ...  # leases that ran out become pending again
 

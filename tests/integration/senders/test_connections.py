@@ -10,18 +10,25 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from tempa.adapters.senders.curl.multi import CurlThread
+from tempa.adapters.senders.curl.transfer import Transfer
 from tempa.testing.receiver import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tempa.adapters.senders.curl import CurlSender
+    from tempa.adapters.senders.curl.exchange import Rules
 
 Send = Any  # a protocol of conftest.py, which cannot be imported
+
+
+def out_of_memory(*_: object) -> NoReturn:
+    raise MemoryError
 
 
 def open_descriptors() -> set[int]:
@@ -233,16 +240,49 @@ async def test_closing_gives_up_what_is_under_way(
     await sender.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_fault_of_our_own_in_the_thread_leaves_nobody_waiting(
+@pytest.mark.parametrize("step", ["__init__", "load", "answer", "unload"])
+async def test_a_fault_of_our_own_in_one_exchange_ends_that_one_only(
+    send: Send, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    under_way = asyncio.ensure_future(send("/hold"))
+    await asyncio.to_thread(receiver.wait_for, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Transfer, step, out_of_memory)
+        broken = await asyncio.gather(send("/ok"), send("/ok"))
+    if step != "unload":  # by then the answer is known
+        assert [(answer.status, answer.error) for answer in broken] == [(None, "transport")] * 2
+    receiver.release()
+    assert (await under_way).status == 200
+    assert (await send("/ok")).status == 200
+
+
+async def test_a_loop_that_breaks_leaves_nobody_waiting_and_the_next_request_starts_it_anew(
     send: Send, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     under_way = asyncio.ensure_future(send("/half-open", timeout_seconds=60.0))
     await asyncio.to_thread(receiver.wait_for, 1)
-    monkeypatch.setattr("tempa.adapters.senders.curl.transfer._milliseconds", lambda seconds: seconds / 0)
-    for task in (asyncio.ensure_future(send("/ok")), asyncio.ensure_future(send("/ok")), under_way):
-        with pytest.raises(RuntimeError, match="closed"):
-            await task
+    with monkeypatch.context() as patch:
+        patch.setattr(CurlThread, "_collect", out_of_memory)
+        answers = await asyncio.gather(send("/ok"), under_way)
+    assert [answer.error for answer in answers] == ["transport"] * 2
+    assert (await send("/ok")).status == 200
+
+
+async def test_a_loop_that_breaks_at_once_is_not_started_over_and_over(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempa.adapters.senders.curl.sender._RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(CurlThread, "_collect", out_of_memory)
+    threads: list[CurlThread] = []
+
+    def a_thread(rules: Rules) -> CurlThread:
+        threads.append(CurlThread(rules))
+        return threads[-1]
+
+    monkeypatch.setattr("tempa.adapters.senders.curl.sender.CurlThread", a_thread)
+    answers = [await send("/ok") for _ in range(5)]
+    assert {answer.error for answer in answers} == {"transport"}
+    assert len(threads) == 1
 
 
 def _is_socket(descriptor: int) -> bool:

@@ -89,6 +89,13 @@ def test_retry_after_holds_the_endpoint_and_the_jitter_comes_on_top() -> None:
     assert 120 <= then.delay_seconds <= 122
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_on_the_last_answer_holds_the_endpoint_still(status: int) -> None:
+    assert after(status, spent=5, retry_after="120") == Next(
+        status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=120
+    )
+
+
 class FixedLinks:
     """Links that count, so that a fresh one can be told from an old one."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tempa.core.work import DELIVERIES
 from tempa.testing.contracts.bench import planned
@@ -18,7 +21,7 @@ from tempa.testing.contracts.samples import (
     an_outcome,
     pending,
 )
-from tempa.webhooks.model import Attempt, DeliveryStatus
+from tempa.webhooks.model import Attempt, DeadFilter, DeliveryStatus
 
 if TYPE_CHECKING:
     from tempa.testing.contracts.bench import StoreBench
@@ -169,6 +172,17 @@ class DeliveryClaimContract:
         bench.clock.advance(0.001)
         assert [one.url for one in await bench.take(10)] == [URL, URL]
 
+    @pytest.mark.parametrize("ending", [DELIVERED, EXHAUSTED])
+    async def test_a_last_answer_holds_its_endpoint_too(self, bench: StoreBench, ending: Next) -> None:
+        await bench.deliveries_to(URL, 2)
+        (claimed,) = await bench.take(1)
+        await _settle(bench, claimed, replace(ending, hold_seconds=30.0))
+        bench.clock.advance(29.999)
+
+        assert await bench.take(10) == []
+        bench.clock.advance(0.001)
+        assert len(await bench.take(10)) == 1
+
     async def test_a_hold_is_never_shortened(self, bench: StoreBench) -> None:
         await bench.deliveries_to(URL, 2)
         first, second = await bench.take(2)
@@ -304,13 +318,47 @@ class DeliverySettleContract:
         assert await bench.store.delivery_counts() == {"pending": 3}
         assert {claimed.id for claimed in taken} <= {claimed.id for claimed in await bench.take(10)}
 
-    async def test_an_outcome_after_the_lease_was_lost_is_not_taken(self, bench: StoreBench) -> None:
+    async def test_an_outcome_later_than_its_lease_is_taken_while_nobody_else_has_the_delivery(
+        self, bench: StoreBench
+    ) -> None:
+        """The store was away for longer than the lease: what was delivered must not be sent again."""
+        await bench.deliveries_to(URL)
+        (late,) = await bench.take()
+        bench.clock.advance(LEASE_SECONDS)
+        assert await bench.store.free_expired_deliveries() == 1
+
+        assert await _settle(bench, late, DELIVERED, http_status=204)
+
+        delivery, attempts = await _both(bench, late.id)
+        assert delivery.status is DeliveryStatus.DELIVERED
+        assert [attempt.http_status for attempt in attempts] == [204]
+        assert await bench.take(10) == []
+
+    async def test_an_outcome_is_taken_once_though_the_delivery_is_pending_again(
+        self, bench: StoreBench
+    ) -> None:
+        """Pending because it failed, or because a person re-drove it, is not pending because it was freed."""
+        (made,) = await bench.deliveries_to(URL)
+        (first,) = await bench.take()
+        assert await _settle(bench, first, pending())
+        assert not await _settle(bench, first, DELIVERED)
+        (second,) = await bench.take()
+        assert await _settle(bench, second, EXHAUSTED)
+        assert await bench.store.redrive(ACCOUNT, DeadFilter(delivery_ids=(made,)), 0.0) == 1
+
+        assert not await _settle(bench, second, EXHAUSTED)
+
+        assert (await _both(bench, made))[0].status is DeliveryStatus.PENDING
+
+    async def test_an_outcome_after_the_delivery_was_claimed_again_is_not_taken(
+        self, bench: StoreBench
+    ) -> None:
         await bench.deliveries_to(URL)
         (late,) = await bench.take()
         await bench.store.void_delivery_leases()
 
-        assert not await _settle(bench, late, DELIVERED)
         (heir,) = await bench.take()
+        assert not await _settle(bench, late, DELIVERED)
         assert not await _settle(bench, late, EXHAUSTED)
         assert await _settle(bench, heir, DELIVERED)
         assert not await _settle(bench, heir, EXHAUSTED)

@@ -7,6 +7,7 @@ Not by the event loop of the server: one slow step there would hold up every tra
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import threading
@@ -17,13 +18,15 @@ from typing import TYPE_CHECKING
 import pycurl
 
 from tempa.adapters.senders.curl.transfer import Transfer
+from tempa.webhooks.ports import Answer
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
     from tempa.adapters.senders.curl.exchange import Exchange, Rules
-    from tempa.webhooks.ports import Answer
+
+_logger = logging.getLogger(__name__)
 
 _CONNECTIONS_KEPT_MAX = 512
 _HANDLES_KEPT_MAX = 128
@@ -41,7 +44,11 @@ _READINESS = (
 
 
 class CurlThread:
-    """Runs exchanges. `submit`, `withdraw`, `close` and `join` may be called from any thread."""
+    """Runs exchanges. `submit`, `withdraw`, `close` and `join` may be called from any thread.
+
+    A fault of ours in one exchange ends that exchange, with `transport`. A fault of the loop itself
+    ends the thread and all that is under way, with the same answer; it takes nothing any more.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -64,10 +71,9 @@ class CurlThread:
         self._thread = threading.Thread(target=self._run, name="tempa-curl", daemon=True)
         self._thread.start()
 
-    def submit(self, exchange: Exchange) -> None:
-        """Send it; its future gets the answer. Raises RuntimeError once closed."""
-        if not self._ask(self._begin, exchange):
-            raise RuntimeError("the sender is closed")
+    def submit(self, exchange: Exchange) -> bool:
+        """Send it; its future gets the answer. False: the thread is closed, or has ended of a fault."""
+        return self._ask(self._begin, exchange)
 
     def withdraw(self, exchange: Exchange) -> None:
         """Nobody waits for this one any more: drop it, connection and all."""
@@ -104,6 +110,8 @@ class CurlThread:
                 self._end_bodies()
                 self._collect()
                 self._publish()
+        except Exception:
+            _logger.exception("the transport's loop broke; a request to come starts it anew")
         finally:
             self._shut()
 
@@ -128,8 +136,28 @@ class CurlThread:
             self._woken = False
         while self._errands:
             errand, exchange = self._errands[0]
-            errand(exchange)
+            self._apart(exchange, errand, exchange)
             self._errands.popleft()  # only now: what a fault leaves there is told so by _shut
+
+    def _apart(self, exchange: Exchange, step: Callable[..., None], *arguments: object) -> None:
+        """A step of one exchange. If it breaks (no memory for a handle, say), the others go on."""
+        try:
+            step(*arguments)
+        except Exception:
+            _logger.exception("an exchange broke of a fault of our own")
+            self._answers.append((exchange.future, Answer(None, "transport")))
+            self._scrap(exchange)
+
+    def _scrap(self, exchange: Exchange) -> None:
+        """Forget it with its handle, which is in an unknown state."""
+        self._bodies.pop(exchange, None)
+        transfer = self._transfers.pop(exchange, None)
+        if transfer is None:
+            return
+        self._exchanges.pop(transfer.curl, None)
+        with contextlib.suppress(pycurl.error):  # it failed before it was added
+            self._multi.remove_handle(transfer.curl)
+        transfer.close()
 
     def _begin(self, exchange: Exchange) -> None:
         transfer = self._idle.pop() if self._idle else Transfer(self._rules, self._head_arrived)
@@ -144,16 +172,17 @@ class CurlThread:
     def _end_bodies(self) -> None:
         now = time.monotonic()
         while self._bodies and next(iter(self._bodies.values())) <= now:
-            self._finish(next(iter(self._bodies)), pycurl.E_OK)
+            exchange = next(iter(self._bodies))
+            self._apart(exchange, self._finish, exchange, pycurl.E_OK)
 
     def _collect(self) -> None:
         queued = 1
         while queued:
             queued, done, failed = self._multi.info_read()
-            for curl in done:
-                self._finish(self._exchanges[curl], pycurl.E_OK)
-            for curl, code, _ in failed:
-                self._finish(self._exchanges[curl], code)
+            ended = [(curl, pycurl.E_OK) for curl in done] + [(curl, code) for curl, code, _ in failed]
+            for curl, code in ended:
+                exchange = self._exchanges[curl]
+                self._apart(exchange, self._finish, exchange, code)
 
     def _finish(self, exchange: Exchange, code: int) -> None:
         transfer = self._transfers[exchange]
@@ -171,8 +200,12 @@ class CurlThread:
             return
         self._bodies.pop(exchange, None)
         del self._exchanges[transfer.curl]
-        self._multi.remove_handle(transfer.curl)
-        transfer.unload()
+        try:
+            self._multi.remove_handle(transfer.curl)
+            transfer.unload()
+        except BaseException:
+            transfer.close()  # nobody else holds it by now
+            raise
         if len(self._idle) < _HANDLES_KEPT_MAX:
             self._idle.append(transfer)
         else:
@@ -183,10 +216,10 @@ class CurlThread:
         batches = defaultdict(list)
         for future, answer in self._answers:
             batches[future.get_loop()].append((future, answer))
-        self._answers.clear()
         for loop, batch in batches.items():
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(_settle, batch)
+        self._answers.clear()  # only now: what a fault leaves there is told by _shut
 
     def _watch(self, what: int, descriptor: int, _multi: object, _data: object) -> None:
         if what == pycurl.POLL_REMOVE:
@@ -209,7 +242,7 @@ class CurlThread:
         unanswered = {*self._transfers, *(exchange for _, exchange in self._errands)}
         for exchange in unanswered:
             with contextlib.suppress(RuntimeError):
-                exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future)
+                exchange.future.get_loop().call_soon_threadsafe(_abandon, exchange.future, self._closing)
         for transfer in self._transfers.values():
             with contextlib.suppress(pycurl.error):  # one that failed before it was added
                 self._multi.remove_handle(transfer.curl)
@@ -225,6 +258,10 @@ def _settle(batch: Iterable[tuple[asyncio.Future[Answer], Answer]]) -> None:
             future.set_result(answer)
 
 
-def _abandon(future: asyncio.Future[Answer]) -> None:
-    if not future.done():
+def _abandon(future: asyncio.Future[Answer], closing: bool) -> None:  # noqa: FBT001 - called by a loop
+    if future.done():
+        return
+    if closing:
         future.set_exception(RuntimeError("the sender was closed before the answer came"))
+    else:
+        future.set_result(Answer(None, "transport"))

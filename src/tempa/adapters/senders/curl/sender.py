@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import re
 import ssl
 import time
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Outbound
 
+_logger = logging.getLogger(__name__)
+
 _URL = re.compile(r"https?://(?![/?#])[!-~]+", re.IGNORECASE)  # libcurl reads more, and guesses
 _CLOSE_SECONDS = 5.0  # it takes milliseconds; a process that stops must not hang for it
+_RESTART_SECONDS = 1.0  # between two threads, should one after the other break
 
 
 class CurlSender:
@@ -59,7 +64,10 @@ class CurlSender:
         rules = Rules(tuple(allow_networks), connect_timeout_seconds, user_agent, body_seconds, trusted)
         self._connect_timeout_seconds = connect_timeout_seconds
         self._names = Names(rules.allow_networks, resolve)
+        self._rules = rules
         self._thread = CurlThread(rules)
+        self._restarted_at = -math.inf
+        self._closed = False
 
     async def send(self, request: Outbound) -> Answer:
         """Send, and say what came of it.
@@ -84,17 +92,35 @@ class CurlSender:
 
     async def close(self) -> None:
         """Give up what is under way and end the thread. Idempotent."""
+        self._closed = True
         self._names.close()
         self._thread.close()
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
 
     async def _run(self, exchange: Exchange) -> Answer:
-        self._thread.submit(exchange)
+        if self._closed:
+            raise RuntimeError("the sender is closed")
+        if not self._thread.submit(exchange) and not self._submit_anew(exchange):
+            return Answer(None, "transport", timings={"total": time.monotonic() - exchange.started})
+        thread = self._thread
         try:
             return await exchange.future
         except asyncio.CancelledError:
-            self._thread.withdraw(exchange)
+            thread.withdraw(exchange)
             raise
+
+    def _submit_anew(self, exchange: Exchange) -> bool:
+        """The thread has ended of a fault: give the exchange to a new one, once a second at most."""
+        now = time.monotonic()
+        if now - self._restarted_at < _RESTART_SECONDS:
+            return False
+        self._restarted_at = now
+        try:
+            self._thread = CurlThread(self._rules)
+        except Exception:  # no descriptor, no thread, no memory
+            _logger.exception("the transport could not be started anew")
+            return False
+        return self._thread.submit(exchange)
 
 
 @lru_cache(maxsize=1024)

@@ -104,5 +104,5 @@ def _message_from(row: Mapping[str, Any]) -> Message:
         at=from_ms(document["at"]),
         data=document["data"],
         links={role: (job_id, name) for role, (job_id, name) in document["links"].items()},
-        traceparent=document["traceparent"],
+        traceparent=document.get("traceparent"),
     )

@@ -1,5 +1,5 @@
 -- Deliveries: from the event log to an answer, or to the dead letters. The same conventions as in
--- jobs.sql. The guard of every result: (delivery, attempt, leased).
+-- jobs.sql. The guard of every result: (delivery, attempt, unfinished).
 
 -- name: unplanned(limit)
 -- Events that fan-out has not seen, in the order they were written.
@@ -111,7 +111,10 @@ returning number;
 update endpoint set turn = :turn where number = :endpoint_number;
 
 -- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
--- No row back: this attempt's lease is gone, its result is not taken.
+-- No row back: the delivery was claimed again or is finished; this attempt's result is not taken.
+-- Pending is taken too: freed when its lease ran out (the store was away for long), but in nobody's
+-- hands. Else what was answered with a 2xx would be sent again. The attempt must still be open: a
+-- retry that was settled, or a re-driven letter, is pending with the same number of attempts.
 update delivery
 set status = :status,
     lease_until = null,
@@ -119,7 +122,16 @@ set status = :status,
     retries_spent = retries_spent + :retries,
     finished_at = :finished_at,
     reason = :reason
-where id = :delivery_id and attempts = :attempt and status = 'leased'
+where id = :delivery_id
+    and attempts = :attempt
+    and status in ('leased', 'pending')
+    and exists (
+        select 1
+        from delivery_attempt
+        where delivery_attempt.delivery_number = delivery.number
+            and delivery_attempt.attempt = :attempt
+            and delivery_attempt.outcome is null
+    )
 returning number, endpoint_number;
 
 -- name: close_delivery_attempt(delivery_number, attempt, outcome, http_status, error, duration_ms, timings, body_sha256, response_excerpt)!
@@ -226,7 +238,7 @@ order by delivery.id desc
 limit :limit;
 
 -- name: dead_numbers(account, ids, group, endpoint_id, since)
--- What a re-drive or a discard means, oldest event first.
+-- What a re-drive or a discard means, oldest event first. Read once; then written in slices.
 select delivery.number
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number

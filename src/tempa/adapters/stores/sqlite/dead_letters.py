@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
@@ -13,10 +14,13 @@ from tempa.webhooks.model import DeadFilter
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from tempa.webhooks.model import Attempt, DeadGroup, Delivery, DeliveryStatus
+
+# A transaction holds up every admission behind it; this many letters take 15 to 18 ms (2 cores, measured).
+LETTERS_PER_TRANSACTION = 1000
 
 
 class DeadLettersPart(Access):
@@ -78,27 +82,31 @@ class DeadLettersPart(Access):
 
     async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int:
         """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
+        start = self._now()
 
-        def transaction(connection: sqlite3.Connection) -> Done[int]:
-            numbers, now = _numbers(connection, account, which), self._now()
+        def transaction(connection: sqlite3.Connection, numbers: Sequence[int], first: int) -> Done[int]:
             rows = [
-                {"number": number, "next_at": now + round(place * spacing_seconds * 1000)}
-                for place, number in enumerate(numbers)
+                {"number": number, "next_at": start + round(place * spacing_seconds * 1000)}
+                for place, number in enumerate(numbers, start=first)
             ]
-            SQL.redrive(connection, rows)
-            return Done(len(rows), (DELIVERIES,) if rows else ())
+            driven = SQL.redrive(connection, rows)
+            return Done(driven, (DELIVERIES,) if driven else ())
 
-        return await self._write(transaction)
+        return await self._in_slices(account, which, transaction)
 
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int:
         """Let them go, for a reason."""
 
-        def transaction(connection: sqlite3.Connection) -> Done[int]:
-            numbers, now = _numbers(connection, account, which), self._now()
-            SQL.discard(connection, [{"number": number, "now": now, "reason": reason} for number in numbers])
-            return Done(len(numbers))
+        def transaction(
+            connection: sqlite3.Connection,
+            numbers: Sequence[int],
+            first: int,  # noqa: ARG001 - only a re-drive is paced
+        ) -> Done[int]:
+            now = self._now()
+            rows = [{"number": number, "now": now, "reason": reason} for number in numbers]
+            return Done(SQL.discard(connection, rows))
 
-        return await self._write(transaction)
+        return await self._in_slices(account, which, transaction)
 
     async def delivery_counts(self) -> Mapping[str, int]:
         """Deliveries by status."""
@@ -109,6 +117,18 @@ class DeadLettersPart(Access):
     async def prune_deliveries(self, before: datetime, limit: int) -> int:
         """Delete up to `limit` that finished before then, the earliest first, and URLs left without any."""
         return await self._write(lambda connection: _prune(connection, to_ms(before), limit, self._now()))
+
+    async def _in_slices(self, account: str, which: DeadFilter, transaction: Callable[..., Done[int]]) -> int:
+        """Run `transaction` over the letters that are meant, so many at a time; others write in between.
+
+        A letter that is no longer dead when its slice comes is left alone, and not counted.
+        """
+        numbers = await self._read(lambda connection: _numbers(connection, account, which))
+        done = 0
+        for first in range(0, len(numbers), LETTERS_PER_TRANSACTION):
+            part = numbers[first : first + LETTERS_PER_TRANSACTION]
+            done += await self._write(partial(transaction, numbers=part, first=first))
+        return done
 
 
 def _means_none(which: DeadFilter) -> bool:

@@ -46,7 +46,7 @@ class DeliveriesPart(Access):
         return await self._write(transaction)
 
     async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
-        """Close the attempt. False: its lease was lost, and nothing was written."""
+        """Close the attempt. False: the delivery was claimed again or is settled; nothing was written."""
         return await self._write(lambda connection: _settle(connection, claimed, outcome, then, self._now()))
 
     async def void_delivery_leases(self) -> int:
