@@ -22,6 +22,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("tempa")
 
+pytest_plugins = ["tests.services"]
+
 UNIT_TESTS = Path(__file__).parent / "unit"
 
 

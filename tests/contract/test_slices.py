@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tempa.adapters.stores.sqlite import dead_letters
+from tempa.adapters.stores.commands import dead_letters
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.testing.clock import ManualClock

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tempa.adapters.stores.postgres.connections import Address
+from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.testing.clock import ManualClock
@@ -31,13 +34,30 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture(params=["sqlite"])
-async def bench(folder: Path) -> AsyncIterator[StoreBench]:
+@asynccontextmanager
+async def on_sqlite(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]:
     clock = ManualClock()
     wake = InProcessWake(clock)
+    folder = request.getfixturevalue("folder")
     store = await SqliteStore.open(folder / "tempa.db", clock=clock, wake=wake)
     yield StoreBench(store=store, clock=clock, wake=wake)
     await store.close()
+
+
+@asynccontextmanager
+async def on_postgres(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]:
+    clock = ManualClock()
+    wake = InProcessWake(clock)
+    address = Address(request.getfixturevalue("database"))
+    store = await PostgresStore.open(address, clock=clock, wake=wake)
+    yield StoreBench(store=store, clock=clock, wake=wake)
+    await store.close()
+
+
+@pytest.fixture(params=[on_sqlite, on_postgres], ids=["sqlite", "postgres"])
+async def bench(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]:
+    async with request.param(request) as made:
+        yield made
 
 
 class TestJobStore(JobStoreContract):

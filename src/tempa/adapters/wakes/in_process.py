@@ -26,6 +26,11 @@ class InProcessWake:
         for bell in {bell for topic in topics for bell in tuple(self._ears.get(topic, ()))}:
             bell.ring()
 
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What somebody listens to."""
+        return tuple(self._ears)
+
     @contextmanager
     def listen(self, *topics: str) -> Iterator[InProcessBell]:
         """An ear at `topics`, for the running loop; from now on no ring is missed."""

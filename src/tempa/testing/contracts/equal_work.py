@@ -105,7 +105,7 @@ class SingleFlightContract:
             (await bench.admit(work_key=OTHER_KEY, account=OTHER_ACCOUNT)).id,
         ]
 
-        assert ids(await bench.claim(10)) == [theirs.id, *both]
+        assert set(ids(await bench.claim(10))) == {theirs.id, *both}
 
     @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: type(ending).__name__)
     async def test_any_ending_lets_the_next_one_go_and_rings_its_lane(

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tempa.adapters.stores.migrations.scripts import FOLDER, Script, scripts, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["FOLDER", "Script", "run_due", "scripts", "statements"]
+__all__ = ["FOLDER", "SCHEMA_VERSION", "SchemaMismatch", "Script", "due", "scripts", "statements"]
+
+SCHEMA_VERSION = 1
+"""What this code reads and writes: the number of the last script, of either database."""
 
 
-def run_due(
-    url: str,
-    connect: Callable[[], Any],
-    version: int,
-    step: Callable[[int], AbstractContextManager[None]],
-    folder: Path = FOLDER,
-) -> None:
-    """Run the revisions that a database of `version` lacks, each inside `step(its number)`.
+class SchemaMismatch(Exception):  # noqa: N818 - it says what is the case
+    """This is not a database this code can work with. Nothing in it was changed."""
 
-    `step` begins, sets the new version and commits. `url` names SQLAlchemy's dialect, `connect`
-    gives the driver's connection.
-    """
+
+def due(dialect: str, version: int, folder: Path = FOLDER) -> list[Script]:
+    """What the revisions that a database of `version` lacks would execute, oldest first."""
     from tempa.adapters.stores.migrations import runner  # 0.8 s of CPU, spent only when one is due
 
-    runner.run_due(url, connect, version, step, folder)
+    return runner.due(dialect, version, folder)
+
+
+def newer(what: str, version: int) -> SchemaMismatch:
+    """The refusal of a database that a later release has migrated."""
+    return SchemaMismatch(
+        f"{what} was written by a newer Tempa (schema {version}; this one knows {SCHEMA_VERSION}). "
+        "Upgrade Tempa, or restore a backup made before the upgrade."
+    )

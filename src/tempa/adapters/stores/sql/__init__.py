@@ -10,6 +10,7 @@ from tempa.adapters.stores.sql.delivery_rows import (
     message_text,
 )
 from tempa.adapters.stores.sql.job_rows import (
+    admitted_job,
     error_text,
     event_from,
     file_from,
@@ -22,6 +23,7 @@ from tempa.adapters.stores.sql.key_rows import key_from, key_row
 from tempa.adapters.stores.sql.queries import load_queries
 
 __all__ = [
+    "admitted_job",
     "attempt_from",
     "claimed_from",
     "dead_group_from",

@@ -21,8 +21,3 @@ select * from api_key where account = :account order by created_at, id;
 -- The first revocation's time stays.
 update api_key set revoked_at = coalesce(revoked_at, :now) where id = :key_id and account = :account;
 
--- name: touch_key*!
--- Reports of several processes may come in any order: the time never goes back.
-update api_key
-set last_used_at = :used_at
-where id = :key_id and (last_used_at is null or last_used_at < :used_at);

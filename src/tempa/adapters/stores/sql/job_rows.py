@@ -35,6 +35,34 @@ def job_row(new: NewJob) -> dict[str, Any]:
     }
 
 
+def admitted_job(new: NewJob, run_at: int) -> Job:
+    """The job that an admission has made of `new`."""
+    return Job(
+        id=new.id,
+        account=new.account,
+        status=Status.QUEUED,
+        request=new.request,
+        created_at=new.created_at,
+        started_at=None,
+        completed_at=None,
+        run_at=from_ms(run_at),
+        deadline_at=new.deadline_at,
+        retained_until=new.retained_until,
+        epoch=0,
+        crash_count=0,
+        retry_count=0,
+        sequence=1,
+        stage=None,
+        fraction=None,
+        cancel_requested=False,
+        cached=False,
+        result=None,
+        error=None,
+        usage=Usage(),
+        work_key=new.work_key,
+    )
+
+
 def job_from(row: Mapping[str, Any]) -> Job:
     """A row of `job`."""
     return Job(

@@ -15,129 +15,72 @@ where idempotency.account = :account
     and idempotency.derived = :derived
     and idempotency.key = :key;
 
--- name: bind_key(account, route, derived, key, fingerprint, job_id, bound_at)!
--- A key whose job no longer holds it passes to the new job; there is one row a key for ever.
-insert into idempotency (account, route, derived, key, fingerprint, job_id, bound_at)
-values (:account, :route, :derived, :key, :fingerprint, :job_id, :bound_at)
-on conflict (account, route, derived, key)
-do update set fingerprint = excluded.fingerprint, job_id = excluded.job_id, bound_at = excluded.bound_at;
-
--- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request)!
--- A job is born queued, due at once, with one event.
-insert into job (
-    id, account, status, engine, lane, priority, created_at, run_at, deadline_at, retained_until,
-    sequence, work_key, tags, request
+-- name: waiting_accounts(lanes)
+-- The accounts with queued jobs in these lanes: jumps through the ready index from account to account,
+-- however many each has queued. room is how many more of its jobs may run; null: any number.
+with recursive waiting (lane, account) as (
+    select wanted.value, (select min(first.account) from job as first where first.status = 'queued' and first.lane = wanted.value)
+    from json_each(cast(:lanes as text)) as wanted
+    union all
+    select waiting.lane, (
+        select min(further.account)
+        from job as further
+        where further.status = 'queued' and further.lane = waiting.lane and further.account > waiting.account
+    )
+    from waiting
+    where waiting.account is not null
+),
+named (account) as (
+    select distinct waiting.account from waiting where waiting.account is not null
 )
-values (
-    :id, :account, 'queued', :engine, :lane, :priority, :created_at, :created_at, :deadline_at,
-    :retained_until, 1, :work_key, :tags, :request
-);
+select
+    named.account,
+    coalesce(account.weight, 1.0) as weight,
+    case
+        when account.running_max is not null then account.running_max - (
+            select count(*) from job as running where running.account = named.account and running.lease_until is not null
+        )
+    end as room
+from named
+left join account on account.id = named.account;
 
--- name: insert_event*!
--- In the transaction it tells of. unique (job_id, sequence) and the one terminal event a job are
--- the second net below the fence.
-insert into event (id, account, job_id, sequence, type, at, body, announce)
-values (:id, :account, :job_id, :sequence, :type, :at, :body, :announce);
-
--- name: claim(lanes, now, lease_until, worker, limit)
+-- name: due_jobs(lanes, account, now, limit)
 -- Highest priority first, then who has waited longest. Each lane gives its own first :limit from
 -- the ready index, which ends there: one "lane in (...)" would read and sort all that is queued
 -- (100,000 waiting for a GPU would slow every claim of the CPU workers). What is past its
 -- deadline is left for overdue. Of equal work one runs at a time and the others wait for its result:
 -- passed over while one is processing (0.5 us each: 10,000 cost a claim 4 ms), and of those that
 -- come up together the first is taken.
-update job
-set status = 'processing',
-    epoch = epoch + 1,
-    sequence = sequence + 1,
-    started_at = coalesce(started_at, :now),
-    lease_until = :lease_until,
-    worker = :worker
-where number in (
-    select candidate.number
-    from (
-        select
-            ready.number,
-            ready.priority,
-            ready.run_at,
-            row_number() over (
-                partition by ready.account, coalesce(ready.work_key, ready.id)
-                order by ready.priority desc, ready.run_at, ready.number
-            ) as place
-        from json_each(:lanes) as wanted
-        join job as ready on ready.number in (
-            select due.number
-            from job as due
-            where due.status = 'queued'
-                and due.lane = wanted.value
-                and due.run_at <= :now
-                and (due.deadline_at is null or due.deadline_at > :now)
-                and not exists (
-                    select 1
-                    from job as running
-                    where running.account = due.account
-                        and running.work_key = due.work_key
-                        and running.lease_until is not null
-                )
-            order by due.priority desc, due.run_at, due.number
-            limit :limit
-        )
-    ) as candidate
-    where candidate.place = 1
-    order by candidate.priority desc, candidate.run_at, candidate.number
-    limit :limit
-)
-returning *;
-
--- name: open_attempt*!
--- One row a claim; the primary key says that an epoch is given once.
-insert into attempt (job_id, epoch, worker, started_at) values (:job_id, :epoch, :worker, :started_at);
-
--- name: close_attempt(job_id, epoch, ended_at, outcome, code, compute_time_ms, peak_rss_bytes)!
--- Only called behind the fence; a trigger refuses to close an attempt twice.
-update attempt
-set ended_at = :ended_at,
-    outcome = :outcome,
-    code = :code,
-    compute_time_ms = :compute_time_ms,
-    peak_rss_bytes = :peak_rss_bytes
-where job_id = :job_id and epoch = :epoch;
-
--- name: beat(job_id, epoch, lease_until, stage, fraction, events)^
--- Heartbeat and progress are one write. No row back: the lease is lost. That it ran out does not
--- matter as long as nobody took over: the worker that comes back keeps minutes of work.
-update job
-set lease_until = :lease_until,
-    stage = coalesce(:stage, stage),
-    fraction = coalesce(:fraction, fraction),
-    sequence = sequence + :events
-where id = :job_id and epoch = :epoch and status = 'processing'
-returning account, sequence, cancel_requested;
-
--- name: end_attempt(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes)$
--- Every ending of an attempt. No row back: fenced off, write nothing. :lapsed_by is given by a
--- takeover only, which must see in this very statement that the lease is still out: its snapshot
--- may be older than the worker's last beat (the fault of riverqueue/river#1302).
-update job
-set status = :status,
-    completed_at = :completed_at,
-    run_at = coalesce(:run_at, run_at),
-    crash_count = crash_count + :crashes,
-    retry_count = retry_count + :retries,
-    sequence = sequence + :events,
-    lease_until = null,
-    worker = null,
-    stage = case when :status = 'queued' then null else coalesce(:stage, stage) end,
-    fraction = case when :status = 'queued' then null else fraction end,
-    result = :result,
-    error = :error,
-    error_code = :code,
-    cached = :cached,
-    compute_time_ms = :compute_time_ms,
-    peak_rss_bytes = :peak_rss_bytes
-where id = :job_id and epoch = :epoch and status = 'processing'
-    and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
-returning sequence;
+select candidate.*
+from (
+    select
+        ready.*,
+        row_number() over (
+            partition by coalesce(ready.work_key, ready.id) order by ready.priority desc, ready.run_at, ready.number
+        ) as place
+    from json_each(cast(:lanes as text)) as wanted
+    join job as ready on ready.number in (
+        select due.number
+        from job as due
+        where due.status = 'queued'
+            and due.lane = wanted.value
+            and due.account = :account
+            and due.run_at <= :now
+            and (due.deadline_at is null or due.deadline_at > :now)
+            and not exists (
+                select 1
+                from job as running
+                where running.account = due.account
+                    and running.work_key = due.work_key
+                    and running.lease_until is not null
+            )
+        order by due.priority desc, due.run_at, due.number
+        limit :limit
+    )
+) as candidate
+where candidate.place = 1
+order by candidate.priority desc, candidate.run_at, candidate.number
+limit :limit;
 
 -- name: end_queued(job_id, status, completed_at, error, code)^
 -- A job that ends without ever being taken: canceled, or past its deadline.
@@ -249,8 +192,10 @@ order by retained_until, number
 limit :limit;
 
 -- name: count_jobs()
--- A handful of rows that triggers keep, however many jobs there are.
-select status, lane, jobs from job_count where jobs > 0;
+-- What waits and what runs, each from its partial index: finished jobs, however many, are not read.
+select 'queued' as status, lane, count(*) as jobs from job where status = 'queued' group by lane
+union all
+select 'processing' as status, lane, count(*) as jobs from job where lease_until is not null group by lane;
 
 -- name: oldest_queued(lane)$
 -- Reads the lane's queue, for a scaler that asks every few seconds.

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import aiosql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
+
+Dialect = Literal["sqlite", "postgres"]
 
 
-def load_queries(driver: str | Callable[[], Any]) -> Any:
+def query_files(dialect: Dialect) -> list[Path]:
+    """What both databases read, and what `dialect` reads in its own way."""
+    return [*sorted(FOLDER.glob("*.sql")), *sorted((FOLDER / dialect).glob("*.sql"))]
+
+
+def load_queries(dialect: Dialect, driver: str | Callable[[], Any]) -> Any:
     """All named queries, for one of aiosql's drivers ("asyncpg") or an adapter of that kind.
 
     A name that occurs twice, an undeclared parameter or an unused one raises at once.
     """
-    return aiosql.from_path(_FOLDER, driver)
+    text = "\n".join(path.read_text("utf-8") for path in query_files(dialect))
+    return aiosql.from_str(text, driver)

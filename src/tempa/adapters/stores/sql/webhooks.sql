@@ -9,11 +9,6 @@ select * from event where position is null order by number limit :limit;
 -- Null when the event has its position: it was fanned out before, and nothing is done twice.
 select number from event where id = :event_id and position is null;
 
--- name: advance_feed(events)$
--- The last of :events new positions. One row: where several processes fan out, they pass here one
--- at a time, so that positions become visible in their own order.
-update feed set position = position + :events returning position;
-
 -- name: place_event(number, position)!
 -- The one column of an event that is ever written after it; a trigger refuses to write it twice.
 update event set position = :position where number = :number;
@@ -229,7 +224,7 @@ join endpoint on endpoint.number = delivery.endpoint_number
 join event on event.number = delivery.event_number
 where delivery.status = 'dead'
     and delivery.account = :account
-    and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
+    and (cast(:ids as text) is null or delivery.id in (select value from json_each(cast(:ids as text))))
     and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
     and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
     and (cast(:since as bigint) is null or delivery.finished_at >= :since)
@@ -244,27 +239,17 @@ from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
 where delivery.status = 'dead'
     and delivery.account = :account
-    and (cast(:ids as text) is null or delivery.id in (select value from json_each(:ids)))
+    and (cast(:ids as text) is null or delivery.id in (select value from json_each(cast(:ids as text))))
     and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
     and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
     and (cast(:since as bigint) is null or delivery.finished_at >= :since)
 order by delivery.event_number, delivery.number;
 
--- name: redrive*!
--- A new round: the retries are whole again, the attempts go on counting.
-update delivery
-set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = :next_at
-where number = :number and status = 'dead';
-
--- name: discard*!
--- reason keeps why the delivery died, discard_reason why a person let it go.
-update delivery
-set status = 'canceled', finished_at = :now, discard_reason = :reason
-where number = :number and status = 'dead';
-
 -- name: count_deliveries()
--- A handful of rows that triggers keep, however many deliveries there are.
-select status, deliveries from delivery_count where deliveries > 0;
+-- What is not over and what needs somebody, each from its partial index; what was delivered is not read.
+select status, count(*) as deliveries from delivery where finished_at is null group by status
+union all
+select status, count(*) as deliveries from delivery where status = 'dead' group by status;
 
 -- name: prune_deliveries(before, limit)
 -- In slices, so that the writer is never held up for long; attempts go with their delivery.

@@ -1,22 +1,29 @@
-"""What every part of the store stands on: the named queries, the way to write, the way to read, the time."""
+"""Runs the commands' flows on SQLite: writes in the writer's thread, reads in the readers'."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiosql.adapters.sqlite3 import SQLite3Adapter
 
+from tempa.adapters.stores.commands.flow import Access, Ask, Moment
 from tempa.adapters.stores.sql import load_queries
+from tempa.adapters.stores.sqlite import rows
 from tempa.core.clock import to_ms
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
+    from typing import ParamSpec
 
+    from tempa.adapters.stores.commands.flow import Done, Flow, Question
     from tempa.adapters.stores.sqlite.readers import Readers
-    from tempa.adapters.stores.sqlite.writer import Done, Writer
+    from tempa.adapters.stores.sqlite.writer import Writer
     from tempa.core.clock import Clock
+
+    P = ParamSpec("P")
 
 T = TypeVar("T")
 
@@ -36,25 +43,41 @@ class _RowAdapter(SQLite3Adapter):
         return None if row is None else row[0]
 
 
-SQL: Any = load_queries(_RowAdapter)
+SQL: Any = load_queries("sqlite", _RowAdapter)
+
+_ROWS = {"start_jobs": rows.start_jobs, "end_attempts": rows.end_attempts, "beat": rows.beat}
 
 
-class Access:
-    """Base of the store's parts. Each part is the commands of one subject."""
+class SqliteAccess(Access):
+    """The way to write and to read."""
 
     def __init__(self, writer: Writer, readers: Readers, clock: Clock) -> None:
+        super().__init__()
         self._writer, self._readers, self._clock = writer, readers, clock
 
-    async def _write(self, transaction: Callable[[sqlite3.Connection], Done[T]]) -> T:
-        return await self._writer.do(transaction)
+    async def _write(self, flow: Callable[P, Flow[Done[T]]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._writer.do(lambda connection: self._run(connection, flow(*args, **kwargs)))
 
-    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._readers.do(query)
+    async def _read(self, flow: Callable[P, Flow[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._readers.do(lambda connection: self._run(connection, flow(*args, **kwargs)))
 
-    def _now(self) -> int:
-        """Unix milliseconds. Read inside a transaction, so that times follow the order of commits."""
-        return to_ms(self._clock.now())
+    def _run(self, connection: sqlite3.Connection, flow: Flow[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                question = flow.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = self._answer(connection, question)
 
-    def _tick(self) -> int:
-        """Monotonic milliseconds, for leases: a jump of the wall clock ends none and prolongs none."""
-        return int(self._clock.monotonic() * 1000)
+    def _answer(self, connection: sqlite3.Connection, question: Question) -> Any:
+        if not isinstance(question, Ask):
+            return Moment(to_ms(self._clock.now()), int(self._clock.monotonic() * 1000))
+        if question.query in _ROWS:
+            return _ROWS[question.query](SQL, connection, question.parameters)
+        query = getattr(SQL, question.query)
+        if isinstance(question.parameters, list):
+            return query(connection, question.parameters)
+        answer = query(connection, **question.parameters)
+        return list(answer) if isinstance(answer, Iterator) else answer

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.sql import job_from, job_row
-from tempa.adapters.stores.sqlite.access import SQL, Access
-from tempa.adapters.stores.sqlite.event_log import Entry, append, log_topics
-from tempa.adapters.stores.sqlite.writer import Done
-from tempa.core.clock import to_ms
+from tempa.adapters.stores.commands.admission import binds, key_columns, standing
+from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.sql import admitted_job, job_from, job_row
 from tempa.core.work import lane_topic
 from tempa.jobs import events
-from tempa.jobs.model import Admission, Status, Verdict
+from tempa.jobs.model import Admission, Verdict
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    from tempa.jobs.model import Job, NewJob, Reservation
-
-KEY_LIFE_MS = 24 * 3600 * 1000  # how long a client's key outlives its job (CONTRACTS section 2)
-
-_DERIVED_BINDS = {Status.QUEUED, Status.PROCESSING, Status.COMPLETED}
+    from tempa.adapters.stores.commands.flow import Flow
+    from tempa.jobs.model import NewJob, Reservation
 
 
 class AdmissionPart(Access):
@@ -28,61 +22,40 @@ class AdmissionPart(Access):
 
     async def admit(self, new: NewJob) -> Admission:
         """Admit, replay or refuse `new`."""
-        row = job_row(new)
-        return await self._write(lambda connection: _admit(connection, new, row, self._now()))
+        return await self._write(_admit, new, job_row(new))
 
 
-def _admit(connection: sqlite3.Connection, new: NewJob, row: dict[str, Any], now: int) -> Done[Admission]:
-    reservation = new.reservation
-    if reservation is not None:
-        holder = SQL.key_holder(connection, **_key(new.account, reservation))
-        if holder is not None and _binds(job_from(holder), now, derived=reservation.derived):
-            return Done(_standing(holder, reservation))
-    SQL.insert_job(connection, **row)
-    if reservation is not None:
-        _bind(connection, new, reservation, now)
+def _admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
+    if new.reservation is not None:
+        holding = yield from _holding(new.account, new.reservation)
+        if holding is not None:
+            return Done(holding)
+    moment = yield MOMENT
+    yield ASK.insert_job(**row, run_at=moment.now)
+    if new.reservation is not None:
+        yield ASK.bind_key(
+            **key_columns(new.account, new.reservation),
+            fingerprint=new.reservation.fingerprint,
+            job_id=new.id,
+            bound_at=moment.now,
+        )
     entry = Entry("job.queued", events.queued(new.request))
-    append(
-        connection,
-        [entry],
-        account=new.account,
-        job_id=new.id,
-        last=1,
-        now=row["created_at"],
-        event_id=new.event_id,
+    yield ASK.insert_event(
+        event_rows(
+            [entry], account=new.account, job_id=new.id, last=1, now=row["created_at"], event_id=new.event_id
+        )
     )
-    job = job_from(SQL.job_by_id(connection, job_id=new.id))
-    topics = (lane_topic(new.request.lane), *log_topics(new.id))
-    return Done(Admission(Verdict.ADMITTED, job), topics)
+    job = admitted_job(new, moment.now)
+    return Done(Admission(Verdict.ADMITTED, job), (lane_topic(new.request.lane), *log_topics(new.id)))
 
 
-def _binds(holder: Job, now: int, *, derived: bool) -> bool:
-    """Whether the key still stands for `holder`."""
-    if derived:
-        kept = not holder.removed and now < to_ms(holder.retained_until)
-        return kept and holder.status in _DERIVED_BINDS
-    return holder.completed_at is None or now < to_ms(holder.completed_at) + KEY_LIFE_MS
-
-
-def _standing(holder: Any, reservation: Reservation) -> Admission:
-    same = holder["fingerprint"] == reservation.fingerprint
-    return Admission(Verdict.REPLAYED if same else Verdict.REUSED, job_from(holder))
-
-
-def _bind(connection: sqlite3.Connection, new: NewJob, reservation: Reservation, now: int) -> None:
-    SQL.bind_key(
-        connection,
-        **_key(new.account, reservation),
-        fingerprint=reservation.fingerprint,
-        job_id=new.id,
-        bound_at=now,
-    )
-
-
-def _key(account: str, reservation: Reservation) -> dict[str, Any]:
-    return {
-        "account": account,
-        "route": reservation.route,
-        "derived": int(reservation.derived),
-        "key": reservation.key,
-    }
+def _holding(account: str, reservation: Reservation) -> Flow[Admission | None]:
+    """The job that already stands under the key, if the key still binds."""
+    key = key_columns(account, reservation)
+    holder = yield ASK.key_holder(**key)
+    if holder is None:
+        return None
+    moment = yield MOMENT
+    if not binds(job_from(holder), moment.now, derived=reservation.derived):
+        return None
+    return standing(holder, reservation)

@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
-from tempa.adapters.stores.migrations import FOLDER, run_due, scripts, statements
+from tempa.adapters.stores.migrations import (
+    FOLDER,
+    SCHEMA_VERSION,
+    SchemaMismatch,
+    due,
+    newer,
+    scripts,
+    statements,
+)
 from tempa.adapters.stores.sqlite.connections import open_writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-SCHEMA_VERSION = 1
-"""What this code reads and writes: the number of the last script, kept in `pragma user_version`."""
+    from tempa.adapters.stores.migrations import Script
 
 _SQLITE_MIN = (3, 37, 0)  # STRICT tables
-
-
-class SchemaMismatch(Exception):  # noqa: N818 - it says what is the case
-    """The file is not a database this code can work with. Nothing in it was changed."""
 
 
 def prepare(path: Path) -> None:
@@ -37,10 +39,7 @@ def prepare(path: Path) -> None:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that others point to can be rebuilt only so
         version = version_of(connection)
         if version > SCHEMA_VERSION:
-            raise SchemaMismatch(
-                f"{path} was written by a newer Tempa (schema {version}; this one knows {SCHEMA_VERSION}). "
-                "Upgrade Tempa, or restore a backup made before the upgrade."
-            )
+            raise newer(str(path), version)
         if version == 0:
             create(connection, path)
         elif version < SCHEMA_VERSION:
@@ -60,15 +59,19 @@ def create(connection: sqlite3.Connection, path: Path) -> None:
         raise SchemaMismatch(
             f"{path} is a database of something else: it has tables, but no version of ours."
         )
-    for script in scripts("sqlite"):
-        with _step(connection, script.version):
-            for statement in statements(script.text):
-                connection.execute(statement)
+    _execute(connection, scripts("sqlite"))
 
 
 def migrate(connection: sqlite3.Connection, version: int, folder: Path = FOLDER) -> None:
     """Run the revisions that are due, each in a transaction with its version number."""
-    run_due("sqlite://", lambda: connection, version, partial(_step, connection), folder)
+    _execute(connection, due("sqlite", version, folder))
+
+
+def _execute(connection: sqlite3.Connection, steps: Iterable[Script]) -> None:
+    for script in steps:
+        with _step(connection, script.version):
+            for statement in statements(script.text):
+                connection.execute(statement)
 
 
 @contextmanager

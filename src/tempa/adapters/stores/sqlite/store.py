@@ -6,14 +6,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from tempa.adapters.stores.commands import Commands
+from tempa.adapters.stores.sqlite.access import SqliteAccess
 from tempa.adapters.stores.sqlite.admission import AdmissionPart
-from tempa.adapters.stores.sqlite.attempts import AttemptsPart
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
-from tempa.adapters.stores.sqlite.dead_letters import DeadLettersPart
-from tempa.adapters.stores.sqlite.deliveries import DeliveriesPart
-from tempa.adapters.stores.sqlite.files import FilesPart
-from tempa.adapters.stores.sqlite.jobs import JobsPart
-from tempa.adapters.stores.sqlite.keys import KeysPart
 from tempa.adapters.stores.sqlite.readers import Readers
 from tempa.adapters.stores.sqlite.schema import prepare
 from tempa.adapters.stores.sqlite.writer import Writer
@@ -28,9 +24,7 @@ if TYPE_CHECKING:
 READERS = 4  # reads take well under a millisecond; more threads would only fight for the interpreter
 
 
-class SqliteStore(
-    AdmissionPart, AttemptsPart, JobsPart, FilesPart, DeliveriesPart, DeadLettersPart, KeysPart
-):
+class SqliteStore(SqliteAccess, AdmissionPart, Commands):
     """`JobStore`, `WebhookStore` and `KeyStore` in one file.
 
     Only one process may have it open: hold the directory's `DirectoryLock` first, and call

@@ -12,8 +12,9 @@ import queue
 import sqlite3
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tempa.adapters.stores.commands.flow import Done
 from tempa.adapters.stores.sqlite.connections import is_fault
 from tempa.core.errors import StoreUnavailable
 
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BATCH_MAX = 512  # bounds how long the first of a batch waits for the last: about 50 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
-    """What a transaction came to: its answer, and the topics to ring once it is on disk."""
-
-    answer: T
-    topics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,13 @@
 -- Times are Unix milliseconds, but for lease_until: monotonic milliseconds of this boot. Booleans
 -- are 0 and 1, JSON is text. `number` is the order in which rows were written; `id` is public.
 
+-- weight: its share of the workers beside others. running_max: how many of its jobs may run at once;
+-- null: any number.
 create table account (
-    id          text    primary key,
-    created_at  integer not null
+    id           text    primary key,
+    created_at   integer not null,
+    weight       real    not null default 1.0 check (weight > 0),
+    running_max  integer check (running_max >= 0)
 ) strict, without rowid;
 
 create table api_key (
@@ -62,41 +66,19 @@ create table job (
     check ((status = 'failed') = (error is not null and error_code is not null))
 ) strict;
 
--- The claim walks this index from its start and stops at the limit: finished jobs are not in it.
-create index job_ready on job (lane, priority desc, run_at, number) where status = 'queued';
+-- The claim jumps from account to account, and takes of each from its start: finished jobs are not in it.
+create index job_ready on job (lane, account, priority desc, run_at, number) where status = 'queued';
 create index job_overdue on job (deadline_at) where status = 'queued' and deadline_at is not null;
 -- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply, so
 -- that no planner takes this index in place of the primary key (measured on PostgreSQL).
 create index job_lease on job (lease_until) where lease_until is not null;
+create index job_running on job (account, lane) where lease_until is not null;
 create index job_lapsed on job (retained_until) where removed = 0;
 create index job_account on job (account, number);
 -- Equal work: what of it runs (predicate as job_lease), and what of it is done and still has its files.
 create index job_work_running on job (account, work_key) where lease_until is not null and work_key is not null;
 create index job_work_done on job (account, work_key)
     where status = 'completed' and removed = 0 and work_key is not null;
-
--- Kept by triggers: an index on (status, lane) would answer the same, but planners without statistics
--- take it for every "status = 'queued'" in place of the partial indexes above, and a count of a million
--- finished jobs would read a million entries at every scrape.
-create table job_count (
-    status  text    not null,
-    lane    text    not null,
-    jobs    integer not null,
-    primary key (status, lane)
-) strict, without rowid;
-
-create trigger job_is_counted after insert on job
-begin
-    insert into job_count (status, lane, jobs) values (new.status, new.lane, 1)
-    on conflict (status, lane) do update set jobs = jobs + 1;
-end;
-
-create trigger job_is_recounted after update of status on job when new.status is not old.status
-begin
-    update job_count set jobs = jobs - 1 where status = old.status and lane = old.lane;
-    insert into job_count (status, lane, jobs) values (new.status, new.lane, 1)
-    on conflict (status, lane) do update set jobs = jobs + 1;
-end;
 
 -- One row a claim. Open (no outcome) while the attempt runs, and for ever if its worker died with
 -- the whole machine and nobody ever took it over.
@@ -221,30 +203,6 @@ create index delivery_dead on delivery (status, account, endpoint_number, reason
 create index delivery_account on delivery (account, id);
 create index delivery_job on delivery (job_id);
 create index delivery_endpoint on delivery (endpoint_number);
-
--- As job_count.
-create table delivery_count (
-    status      text    primary key,
-    deliveries  integer not null
-) strict, without rowid;
-
-create trigger delivery_is_counted after insert on delivery
-begin
-    insert into delivery_count (status, deliveries) values (new.status, 1)
-    on conflict (status) do update set deliveries = deliveries + 1;
-end;
-
-create trigger delivery_is_recounted after update of status on delivery when new.status is not old.status
-begin
-    update delivery_count set deliveries = deliveries - 1 where status = old.status;
-    insert into delivery_count (status, deliveries) values (new.status, 1)
-    on conflict (status) do update set deliveries = deliveries + 1;
-end;
-
-create trigger delivery_is_discounted after delete on delivery
-begin
-    update delivery_count set deliveries = deliveries - 1 where status = old.status;
-end;
 
 -- autoincrement, since endpoint.turn is measured by it.
 create table delivery_attempt (

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
-from tempa.adapters.stores.sqlite.access import SQL, Access
-from tempa.adapters.stores.sqlite.writer import Done
 from tempa.core.ids import new_id
 from tempa.core.work import DELIVERIES, FEED
 from tempa.webhooks.model import DeliveryStatus
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
+    from tempa.adapters.stores.commands.flow import Flow
     from tempa.core.events import Event
     from tempa.webhooks.model import AttemptOutcome, ClaimedDelivery, NewDelivery, Next, Planned
 
@@ -28,64 +27,63 @@ class DeliveriesPart(Access):
 
     async def unplanned(self, limit: int) -> list[Event]:
         """Events that fan-out has not seen yet, oldest first."""
-        return await self._read(
-            lambda connection: [event_from(row) for row in SQL.unplanned(connection, limit=limit)]
-        )
+        return await self._read(_unplanned, limit)
 
     async def fan_out(self, planned: Sequence[Planned]) -> int:
         """Place these events in the feed and make their deliveries; returns how many are new."""
-        return await self._write(lambda connection: _fan_out(connection, planned, self._now()))
+        return await self._write(_fan_out, planned)
 
     async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
         """Take up to `limit` that are due, in turn across endpoints; their attempts are on record."""
-
-        def transaction(connection: sqlite3.Connection) -> Done[list[ClaimedDelivery]]:
-            lease_until = self._tick() + round(lease_seconds * 1000)
-            return Done(_claim(connection, limit, self._now(), lease_until))
-
-        return await self._write(transaction)
+        return await self._write(_claim, limit, lease_seconds)
 
     async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
         """Close the attempt. False: the delivery was claimed again or is settled; nothing was written."""
-        return await self._write(lambda connection: _settle(connection, claimed, outcome, then, self._now()))
+        return await self._write(_settle, claimed, outcome, then)
 
     async def void_delivery_leases(self) -> int:
         """At start: what the dead process had in flight is pending again."""
-        return await self._write(lambda connection: _free(connection, None))
+        return await self._write(_free, expired_only=False)
 
     async def free_expired_deliveries(self) -> int:
         """Deliveries whose lease ran out are pending again."""
-        return await self._write(lambda connection: _free(connection, self._tick()))
+        return await self._write(_free, expired_only=True)
 
 
-def _fan_out(connection: sqlite3.Connection, planned: Sequence[Planned], now: int) -> Done[int]:
+def _unplanned(limit: int) -> Flow[list[Event]]:
+    rows = yield ASK.unplanned(limit=limit)
+    return [event_from(row) for row in rows]
+
+
+def _fan_out(planned: Sequence[Planned]) -> Flow[Done[int]]:
+    yield ASK.lock_feed()
     fresh = []
     for plan in planned:
-        number = SQL.unplanned_number(connection, event_id=plan.event_id)
+        number = yield ASK.unplanned_number(event_id=plan.event_id)
         if number is not None:
             fresh.append((number, plan))
     if not fresh:
         return Done(0)
     fresh.sort(key=lambda pair: pair[0])  # the order in which they were written, however they were given
-    last = SQL.advance_feed(connection, events=len(fresh))
+    moment = yield MOMENT
+    last = yield ASK.advance_feed(events=len(fresh))
     made = 0
     for position, (number, plan) in enumerate(fresh, start=last - len(fresh) + 1):
-        SQL.place_event(connection, number=number, position=position)
-        made += sum(_insert(connection, number, plan, wanted, now) for wanted in plan.deliveries)
+        yield ASK.place_event(number=number, position=position)
+        for wanted in plan.deliveries:
+            made += yield from _insert(number, plan, wanted, moment.now)
     return Done(made, (FEED, DELIVERIES) if made else (FEED,))
 
 
-def _insert(
-    connection: sqlite3.Connection, event_number: int, plan: Planned, wanted: NewDelivery, now: int
-) -> int:
+def _insert(event_number: int, plan: Planned, wanted: NewDelivery, now: int) -> Flow[int]:
     message = wanted.message
     assert message.id == plan.event_id, "a message tells of the event it was planned for"
-    inserted: int = SQL.insert_delivery(
-        connection,
+    endpoint_number = yield from _endpoint(message.account, wanted.url, now)
+    inserted: int = yield ASK.insert_delivery(
         id=wanted.id,
         account=message.account,
         event_number=event_number,
-        endpoint_number=_endpoint(connection, message.account, wanted.url, now),
+        endpoint_number=endpoint_number,
         job_id=message.job_id,
         type=message.type,
         now=now,
@@ -94,35 +92,36 @@ def _insert(
     return inserted
 
 
-def _endpoint(connection: sqlite3.Connection, account: str, url: str, now: int) -> int:
-    number = SQL.endpoint_number(connection, account=account, url=url)
+def _endpoint(account: str, url: str, now: int) -> Flow[int]:
+    number = yield ASK.endpoint_number(account=account, url=url)
     if number is None:
-        SQL.insert_endpoint(connection, id=new_id("ep"), account=account, url=url, origin="job", now=now)
-        number = SQL.endpoint_number(connection, account=account, url=url)
+        yield ASK.insert_endpoint(id=new_id("ep"), account=account, url=url, origin="job", now=now)
+        number = yield ASK.endpoint_number(account=account, url=url)
     return int(number)
 
 
-def _claim(connection: sqlite3.Connection, limit: int, now: int, lease_until: int) -> list[ClaimedDelivery]:
-    due = list(SQL.due_deliveries(connection, now=now, in_flight_max=IN_FLIGHT_MAX, limit=limit))
+def _claim(limit: int, lease_seconds: float) -> Flow[Done[list[ClaimedDelivery]]]:
+    yield ASK.lock_deliveries()
+    moment = yield MOMENT
+    due = yield ASK.due_deliveries(now=moment.now, in_flight_max=IN_FLIGHT_MAX, limit=limit)
+    lease_until = moment.lease_until(lease_seconds)
     for row in due:
-        SQL.lease_delivery(connection, number=row["number"], lease_until=lease_until)
-        turn = SQL.open_delivery_attempt(
-            connection, delivery_number=row["number"], attempt=row["attempts"] + 1, started_at=now
+        yield ASK.lease_delivery(number=row["number"], lease_until=lease_until)
+        turn = yield ASK.open_delivery_attempt(
+            delivery_number=row["number"], attempt=row["attempts"] + 1, started_at=moment.now
         )
-        SQL.take_turn(connection, endpoint_number=row["endpoint_number"], turn=turn)
-    return [claimed_from(row) for row in due]
+        yield ASK.take_turn(endpoint_number=row["endpoint_number"], turn=turn)
+    return Done([claimed_from(row) for row in due])
 
 
-def _settle(
-    connection: sqlite3.Connection, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next, now: int
-) -> Done[bool]:
-    row = SQL.end_delivery_attempt(
-        connection, delivery_id=claimed.id, attempt=claimed.attempt, **_columns(then, now)
+def _settle(claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Flow[Done[bool]]:
+    moment = yield MOMENT
+    row = yield ASK.end_delivery_attempt(
+        delivery_id=claimed.id, attempt=claimed.attempt, **_columns(then, moment.now)
     )
     if row is None:
         return Done(answer=False)
-    SQL.close_delivery_attempt(
-        connection,
+    yield ASK.close_delivery_attempt(
         delivery_number=row["number"],
         attempt=claimed.attempt,
         outcome=outcome.outcome,
@@ -134,8 +133,8 @@ def _settle(
         response_excerpt=outcome.response_excerpt,
     )
     if then.hold_seconds > 0:
-        held_until = now + round(then.hold_seconds * 1000)
-        SQL.hold_endpoint(connection, endpoint_number=row["endpoint_number"], held_until=held_until)
+        held_until = moment.now + round(then.hold_seconds * 1000)
+        yield ASK.hold_endpoint(endpoint_number=row["endpoint_number"], held_until=held_until)
     return Done(answer=True, topics=(DELIVERIES,))
 
 
@@ -150,6 +149,7 @@ def _columns(then: Next, now: int) -> dict[str, Any]:
     }
 
 
-def _free(connection: sqlite3.Connection, lapsed_by: int | None) -> Done[int]:
-    freed = SQL.free_deliveries(connection, lapsed_by=lapsed_by)
+def _free(*, expired_only: bool) -> Flow[Done[int]]:
+    moment = yield MOMENT
+    freed = yield ASK.free_deliveries(lapsed_by=moment.tick if expired_only else None)
     return Done(freed, (DELIVERIES,) if freed else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.sql import error_text, result_text
-from tempa.adapters.stores.sqlite.event_log import Entry
+from tempa.adapters.stores.commands.event_log import Entry
 from tempa.core.clock import from_ms
 from tempa.jobs import events
 from tempa.jobs.model import (
@@ -52,6 +52,17 @@ def usage_of(ending: Ending) -> Usage:
 def code_of(ending: Ending) -> str | None:
     """The error code the attempt ended with."""
     return ending.error.code if isinstance(ending, Failed | Retried) else None
+
+
+def attempt_columns(ending: Ending) -> dict[str, Any]:
+    """The attempt's columns after `ending`."""
+    usage = usage_of(ending)
+    return {
+        "outcome": OUTCOMES[type(ending)],
+        "attempt_code": code_of(ending),
+        "compute_time_ms": usage.compute_time_ms,
+        "peak_rss_bytes": usage.peak_rss_bytes,
+    }
 
 
 def target(ending: Ending) -> tuple[Status, str]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.sql import encode
-from tempa.adapters.stores.sqlite.access import SQL
 from tempa.core.ids import new_id
 from tempa.core.work import EVENTS, job_topic
 from tempa.jobs import events
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Sequence
 
     from tempa.jobs.model import Stage
@@ -31,20 +29,12 @@ def stage_entries(stages: Iterable[Stage]) -> list[Entry]:
     return [Entry("job.stage", events.stage(stage)) for stage in stages]
 
 
-def append(
-    connection: sqlite3.Connection,
-    entries: Sequence[Entry],
-    *,
-    account: str,
-    job_id: str,
-    last: int,
-    now: int,
-    event_id: str | None = None,
-) -> None:
-    """Write `entries`, the last of them with sequence `last`: the job's row has counted them already."""
-    first = last - len(entries) + 1
+def event_rows(
+    entries: Sequence[Entry], *, account: str, job_id: str, last: int, now: int, event_id: str | None = None
+) -> list[dict[str, Any]]:
+    """Rows for `insert_event`, the last with sequence `last`: the job's row has counted them already."""
     rows = []
-    for sequence, entry in enumerate(entries, start=first):
+    for sequence, entry in enumerate(entries, start=last - len(entries) + 1):
         body, announce = entry.parts
         rows.append(
             {
@@ -58,7 +48,7 @@ def append(
                 "announce": None if announce is None else encode(announce),
             }
         )
-    SQL.insert_event(connection, rows)
+    return rows
 
 
 def log_topics(job_id: str) -> tuple[str, str]:

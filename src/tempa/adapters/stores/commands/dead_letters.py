@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
-from tempa.adapters.stores.sqlite.access import SQL, Access
-from tempa.adapters.stores.sqlite.writer import Done
 from tempa.core.clock import to_ms
 from tempa.core.work import DELIVERIES
 from tempa.webhooks.model import DeadFilter
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from datetime import datetime
 
+    from tempa.adapters.stores.commands.flow import Ask, Flow
     from tempa.webhooks.model import Attempt, DeadGroup, Delivery, DeliveryStatus
 
 # A transaction holds up every admission behind it; this many letters take 15 to 18 ms (2 cores, measured).
@@ -39,33 +37,20 @@ class DeadLettersPart(Access):
         """Newest first, from the one made before `before`."""
         conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id, "before": before}
         return await self._read(
-            lambda connection: [
-                delivery_from(row)
-                for row in SQL.list_deliveries(connection, account=account, limit=limit, **conditions)
-            ]
+            _deliveries, ASK.list_deliveries(account=account, limit=limit, **conditions)
         )
 
     async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None:
         """One delivery with all its attempts."""
-
-        def query(connection: sqlite3.Connection) -> tuple[Delivery, list[Attempt]] | None:
-            row = SQL.delivery_of_account(connection, account=account, delivery_id=delivery_id)
-            if row is None:
-                return None
-            attempts = SQL.delivery_attempts(connection, delivery_number=row["number"])
-            return delivery_from(row), [attempt_from(attempt) for attempt in attempts]
-
-        return await self._read(query)
+        return await self._read(_delivery, account, delivery_id)
 
     async def dead_groups(self, account: str) -> list[DeadGroup]:
         """Dead letters by URL and reason."""
-        return await self._read(
-            lambda connection: [dead_group_from(row) for row in SQL.dead_groups(connection, account=account)]
-        )
+        return await self._read(_groups, account)
 
     async def count_dead(self, account: str, which: DeadFilter) -> int:
         """How many dead letters are meant."""
-        return await self._read(lambda connection: len(_numbers(connection, account, which)))
+        return len(await self._read(_numbers, account, which))
 
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None
@@ -74,61 +59,72 @@ class DeadLettersPart(Access):
         if _means_none(which):
             return []
         conditions = {**_conditions(account, which), "before": before}
-        return await self._read(
-            lambda connection: [
-                delivery_from(row) for row in SQL.dead_letters(connection, limit=limit, **conditions)
-            ]
-        )
+        return await self._read(_deliveries, ASK.dead_letters(limit=limit, **conditions))
 
     async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int:
         """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
-        start = self._now()
-
-        def transaction(connection: sqlite3.Connection, numbers: Sequence[int], first: int) -> Done[int]:
+        start = await self._read(_now)
+        driven = 0
+        async for first, numbers in self._slices(account, which):
             rows = [
                 {"number": number, "next_at": start + round(place * spacing_seconds * 1000)}
                 for place, number in enumerate(numbers, start=first)
             ]
-            driven = SQL.redrive(connection, rows)
-            return Done(driven, (DELIVERIES,) if driven else ())
-
-        return await self._in_slices(account, which, transaction)
+            driven += await self._write(_redrive, rows)
+        return driven
 
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int:
         """Let them go, for a reason."""
-
-        def transaction(
-            connection: sqlite3.Connection,
-            numbers: Sequence[int],
-            first: int,  # noqa: ARG001 - only a re-drive is paced
-        ) -> Done[int]:
-            now = self._now()
-            rows = [{"number": number, "now": now, "reason": reason} for number in numbers]
-            return Done(SQL.discard(connection, rows))
-
-        return await self._in_slices(account, which, transaction)
+        discarded = 0
+        async for _, numbers in self._slices(account, which):
+            discarded += await self._write(_discard, numbers, reason)
+        return discarded
 
     async def delivery_counts(self) -> Mapping[str, int]:
-        """Deliveries by status."""
-        return await self._read(
-            lambda connection: {row["status"]: row["deliveries"] for row in SQL.count_deliveries(connection)}
-        )
+        """Deliveries that were not taken, by status."""
+        return await self._read(_counts)
 
     async def prune_deliveries(self, before: datetime, limit: int) -> int:
         """Delete up to `limit` that finished before then, the earliest first, and URLs left without any."""
-        return await self._write(lambda connection: _prune(connection, to_ms(before), limit, self._now()))
+        return await self._write(_prune, to_ms(before), limit)
 
-    async def _in_slices(self, account: str, which: DeadFilter, transaction: Callable[..., Done[int]]) -> int:
-        """Run `transaction` over the letters that are meant, so many at a time; others write in between.
+    async def _slices(self, account: str, which: DeadFilter) -> AsyncIterator[tuple[int, list[int]]]:
+        """The letters that are meant, so many at a time with the place of the first; others write between.
 
         A letter that is no longer dead when its slice comes is left alone, and not counted.
         """
-        numbers = await self._read(lambda connection: _numbers(connection, account, which))
-        done = 0
+        numbers = await self._read(_numbers, account, which)
         for first in range(0, len(numbers), LETTERS_PER_TRANSACTION):
-            part = numbers[first : first + LETTERS_PER_TRANSACTION]
-            done += await self._write(partial(transaction, numbers=part, first=first))
-        return done
+            yield first, numbers[first : first + LETTERS_PER_TRANSACTION]
+
+
+def _now() -> Flow[int]:
+    moment = yield MOMENT
+    now: int = moment.now
+    return now
+
+
+def _deliveries(ask: Ask) -> Flow[list[Delivery]]:
+    rows = yield ask
+    return [delivery_from(row) for row in rows]
+
+
+def _delivery(account: str, delivery_id: str) -> Flow[tuple[Delivery, list[Attempt]] | None]:
+    row = yield ASK.delivery_of_account(account=account, delivery_id=delivery_id)
+    if row is None:
+        return None
+    attempts = yield ASK.delivery_attempts(delivery_number=row["number"])
+    return delivery_from(row), [attempt_from(attempt) for attempt in attempts]
+
+
+def _groups(account: str) -> Flow[list[DeadGroup]]:
+    rows = yield ASK.dead_groups(account=account)
+    return [dead_group_from(row) for row in rows]
+
+
+def _counts() -> Flow[dict[str, int]]:
+    rows = yield ASK.count_deliveries()
+    return {row["status"]: row["deliveries"] for row in rows}
 
 
 def _means_none(which: DeadFilter) -> bool:
@@ -146,16 +142,29 @@ def _conditions(account: str, which: DeadFilter) -> dict[str, Any]:
     }
 
 
-def _numbers(connection: sqlite3.Connection, account: str, which: DeadFilter) -> list[int]:
+def _numbers(account: str, which: DeadFilter) -> Flow[list[int]]:
     if _means_none(which):
         return []
-    return [row["number"] for row in SQL.dead_numbers(connection, **_conditions(account, which))]
+    rows = yield ASK.dead_numbers(**_conditions(account, which))
+    return [row["number"] for row in rows]
 
 
-def _prune(connection: sqlite3.Connection, before: int, limit: int, now: int) -> Done[int]:
-    endpoints = [
-        row["endpoint_number"] for row in SQL.prune_deliveries(connection, before=before, limit=limit)
-    ]
-    for number in set(endpoints):
-        SQL.prune_endpoint(connection, endpoint_number=number, now=now)
-    return Done(len(endpoints))
+def _redrive(rows: list[dict[str, int]]) -> Flow[Done[int]]:
+    driven = yield ASK.redrive(rows)
+    return Done(driven, (DELIVERIES,) if driven else ())
+
+
+def _discard(numbers: Sequence[int], reason: str) -> Flow[Done[int]]:
+    moment = yield MOMENT
+    discarded = yield ASK.discard(
+        [{"number": number, "now": moment.now, "reason": reason} for number in numbers]
+    )
+    return Done(discarded)
+
+
+def _prune(before: int, limit: int) -> Flow[Done[int]]:
+    moment = yield MOMENT
+    pruned = yield ASK.prune_deliveries(before=before, limit=limit)
+    for number in {row["endpoint_number"] for row in pruned}:
+        yield ASK.prune_endpoint(endpoint_number=number, now=moment.now)
+    return Done(len(pruned))

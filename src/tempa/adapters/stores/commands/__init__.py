@@ -1,0 +1,23 @@
+"""The commands of the three ports, written once for every database (see flow.py)."""
+
+from __future__ import annotations
+
+from tempa.adapters.stores.commands.attempts import AttemptsPart
+from tempa.adapters.stores.commands.claims import ClaimsPart
+from tempa.adapters.stores.commands.dead_letters import DeadLettersPart
+from tempa.adapters.stores.commands.deliveries import DeliveriesPart
+from tempa.adapters.stores.commands.files import FilesPart
+from tempa.adapters.stores.commands.jobs import JobsPart
+from tempa.adapters.stores.commands.keys import KeysPart
+
+
+class Commands(
+    ClaimsPart,
+    AttemptsPart,
+    JobsPart,
+    FilesPart,
+    DeliveriesPart,
+    DeadLettersPart,
+    KeysPart,
+):
+    """`JobStore`, `WebhookStore` and `KeyStore`, but for `admit` and the way to the database."""

@@ -1,0 +1,64 @@
+"""The pool, and which of its errors mean that the store is not available."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONNECTIONS_MAX = 5  # a process: transactions are short, and 200 workers share one server
+_CONNECT_SECONDS = 5.0
+_COMMAND_SECONDS = 30.0  # the longest slice of a re-drive takes a tenth of a second
+
+BEGIN = "begin; set local lock_timeout = '2s'; set local idle_in_transaction_session_timeout = '5s'"
+"""Starts each transaction. A client that stops in the middle must not keep its locks: others wait for
+them. Said in every transaction, for behind a pooler a session's settings are somebody else's next."""
+
+BEGIN_READING = "begin isolation level repeatable read read only; set local statement_timeout = '20s'"
+
+# What a server says that is down, full, starting, stopping, or had to choose a victim (SQLSTATE classes).
+_FAULT_CLASSES = ("08", "53", "57", "58", "25P03", "40", "XX")
+_BUSY = "55P03"  # lock_not_available: somebody held it for longer than lock_timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the database is. `pooled`: behind a pooler that gives each transaction any connection."""
+
+    url: str
+    pooled: bool = False
+
+
+async def open_pool(address: Address, size: int = CONNECTIONS_MAX) -> Any:
+    """A pool that connects as it is used, so that a server that is down now may come later."""
+    return await asyncpg.create_pool(
+        address.url,
+        min_size=0,
+        max_size=size,
+        timeout=_CONNECT_SECONDS,
+        command_timeout=_COMMAND_SECONDS,
+        # Prepared statements live in a session, and a pooler hands every transaction another one.
+        statement_cache_size=0 if address.pooled else 256,
+        reset=_leave_alone if address.pooled else None,
+    )
+
+
+async def _leave_alone(_: Any) -> None:
+    """Behind a pooler a reset would be one more transaction; ours leave nothing behind in a session."""
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether the server, the way to it or its locks failed, and not what was asked."""
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        return state.startswith(_FAULT_CLASSES) or state == _BUSY
+    return isinstance(error, (OSError, TimeoutError, asyncpg.InterfaceError))
+
+
+def as_milliseconds(row: Mapping[str, Any]) -> int:
+    """The answer to "what time is it"."""
+    return int(row["now"])

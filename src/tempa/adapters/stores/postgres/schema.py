@@ -1,0 +1,69 @@
+"""Makes a database ready: new, migrated, or refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from tempa.adapters.stores.migrations import FOLDER, SCHEMA_VERSION, SchemaMismatch, due, newer, scripts
+from tempa.adapters.stores.postgres.connections import is_fault
+from tempa.core.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POSTGRES_MIN = 140_000  # "begin atomic" functions
+
+
+async def prepare(url: str, folder: Path = FOLDER) -> None:
+    """Create the tables, or bring them up to `SCHEMA_VERSION`, in one transaction.
+
+    Several processes may start at once: they pass one at a time. Raises SchemaMismatch, and
+    StoreUnavailable when the server cannot be reached.
+    """
+    try:
+        connection = await asyncpg.connect(url, statement_cache_size=0, timeout=10)
+    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        raise StoreUnavailable(f"The database cannot be reached: {error}") from error
+    try:
+        async with connection.transaction():
+            await _prepare(connection, folder)
+    except asyncpg.PostgresError as error:
+        if is_fault(error):
+            raise StoreUnavailable(f"The database cannot be used: {error}") from error
+        raise
+    finally:
+        await connection.close()
+
+
+async def _prepare(connection: Any, folder: Path) -> None:
+    if connection.get_server_version().major * 10_000 < POSTGRES_MIN:
+        raise SchemaMismatch("Tempa needs PostgreSQL 14 or newer.")
+    await connection.execute("select pg_advisory_xact_lock(1952804976, 0)")
+    version = await version_of(connection)
+    if version > SCHEMA_VERSION:
+        raise newer("The database", version)
+    steps = scripts("postgresql", folder) if version == 0 else due("postgresql", version, folder)
+    if version == 0:
+        await connection.execute("create table tempa_schema (version integer not null)")
+        await connection.execute("insert into tempa_schema values (0)")
+    for script in steps if version < SCHEMA_VERSION else ():
+        await _execute(connection, script.text)
+        await connection.execute(f"update tempa_schema set version = {script.version}")
+
+
+async def version_of(connection: Any) -> int:
+    """The schema's version; 0 in a new database."""
+    if await connection.fetchval("select to_regclass('tempa_schema')") is None:
+        return 0
+    return int(await connection.fetchval("select version from tempa_schema"))
+
+
+async def _execute(connection: Any, script: str) -> None:
+    try:
+        await connection.execute(script)
+    except (asyncpg.DuplicateTableError, asyncpg.DuplicateFunctionError) as error:
+        raise SchemaMismatch(
+            f"The database holds something else: {error}. Give Tempa a database or a schema of its own."
+        ) from error

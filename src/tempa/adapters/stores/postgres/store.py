@@ -1,0 +1,63 @@
+"""The shared store: jobs, deliveries and keys in one PostgreSQL database."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from tempa.adapters.stores.commands import Commands
+from tempa.adapters.stores.commands.attempts import beat_all, settle_all
+from tempa.adapters.stores.postgres.access import PostgresAccess
+from tempa.adapters.stores.postgres.admission import admit_all, look_up, same_key
+from tempa.adapters.stores.postgres.batches import Batches
+from tempa.adapters.stores.postgres.connections import open_pool
+from tempa.core.clock import to_ms
+from tempa.core.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tempa.adapters.stores.postgres.connections import Address
+    from tempa.core.clock import Clock
+    from tempa.core.work import Wake
+    from tempa.jobs.model import Admission, Ending, Lease, NewJob
+
+
+class PostgresStore(PostgresAccess, Commands):
+    """`JobStore`, `WebhookStore` and `KeyStore` in one database, for any number of processes."""
+
+    @classmethod
+    async def open(cls, address: Address, *, wake: Wake, clock: Clock | None = None) -> Self:
+        """For a database that `prepare` has made ready. `clock`: in tests, in place of the database's own."""
+        return cls(await open_pool(address), wake.ring, clock)
+
+    def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None) -> None:
+        super().__init__(pool, ring, clock)
+        self._admissions = Batches(self._admit_all, same_key, _is_its_own)
+        self._settlements = Batches(
+            partial(self._write, settle_all), lambda settlement: settlement[0].job_id, _is_its_own
+        )
+
+    async def close(self) -> None:
+        """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
+        await self._pool.close()
+
+    async def admit(self, new: NewJob) -> Admission:
+        """Admit, replay or refuse `new`."""
+        while True:
+            admission = await self._admissions.do(new) or await self._read(look_up, new)
+            if admission is not None:  # else its key lapsed between the two, and is free now
+                return admission
+
+    async def settle(self, lease: Lease, ending: Ending) -> bool:
+        """End the attempt. False: the lease was lost, and nothing was written."""
+        return await self._settlements.do((lease, ending, False))
+
+    async def _admit_all(self, batch: Sequence[NewJob]) -> Sequence[Admission | None]:
+        now = None if self._clock is None else to_ms(self._clock.now())
+        return await self._write(admit_all, batch, now)
+
+
+def _is_its_own(error: Exception) -> bool:
+    """Whether the error is an item's own, so that the others of its batch may go through."""
+    return not isinstance(error, StoreUnavailable)

@@ -1,0 +1,46 @@
+"""Questions about many rows that take several statements each here, and one on PostgreSQL (sets.sql)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping, Sequence
+
+
+def start_jobs(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Take these jobs, open their attempts and say so; a row for each that was taken."""
+    taken = [sql.take_job(connection, **_only(row, "job_id", "epoch", "sequence", *_LEASE)) for row in rows]
+    started = [row for row, job in zip(rows, taken, strict=True) if job is not None]
+    attempts = [{**row, "started_at": row["now"]} for row in started]
+    events = [{**row, "id": row["event_id"], "type": "job.started", "at": row["now"]} for row in started]
+    sql.open_attempt(connection, attempts)
+    sql.insert_event(connection, events)
+    return [job for job in taken if job is not None]
+
+
+def end_attempts(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """End these attempts; a row for each that was not fenced off."""
+    ended = []
+    for row in rows:
+        end = sql.end_attempt(connection, **{name: row[name] for name in row if name not in _ATTEMPTS_OWN})
+        if end is not None:
+            ended.append(end)
+            sql.close_attempt(connection, **_only(row, "job_id", "epoch", *_USAGE, *_ATTEMPTS_OWN))
+    return ended
+
+
+def beat(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Prolong these leases; a row for each that holds."""
+    beats = [sql.beat_one(connection, **row) for row in rows]
+    return [row for row in beats if row is not None]
+
+
+_LEASE = ("worker", "now", "lease_until")
+_USAGE = ("compute_time_ms", "peak_rss_bytes")
+_ATTEMPTS_OWN = ("ended_at", "outcome", "attempt_code")
+
+
+def _only(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names}
