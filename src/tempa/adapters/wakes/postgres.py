@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 CHANNEL = "tempa"
+_NOTIFY = Path(__file__).with_name("notify.sql").read_text("utf-8")
 PAYLOAD_BYTES_MAX = 7000  # the server's own limit is 8,000
 _RETRY_SECONDS = 1.0
 _FAULTS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -99,7 +101,7 @@ class PostgresWake:
         self._news.clear()
         topics, self._rung = sorted(self._rung), set()
         for payload in _payloads(self._sender, topics):
-            await connection.execute("select pg_notify($1, $2)", CHANNEL, payload)
+            await connection.execute(_NOTIFY, CHANNEL, payload)
 
     def _hear(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         sender, *topics = json.loads(payload)

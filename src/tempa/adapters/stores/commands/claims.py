@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tempa.adapters.stores.commands.event_log import log_topics
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
-from tempa.adapters.stores.commands.shares import Shares, Waiting
+from tempa.adapters.stores.commands.shares import Shares
 from tempa.adapters.stores.sql import encode, job_from
 from tempa.core.clock import from_ms
 from tempa.core.ids import new_id
@@ -18,12 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
-    from tempa.adapters.stores.commands.shares import Turns
+    from tempa.adapters.stores.commands.shares import Waiting
     from tempa.jobs.model import Job
 
 
+class ReadyJobs(Protocol):
+    """Where a claim looks for jobs: who waits in these lanes, and what of an account's is due."""
+
+    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]: ...
+    def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]: ...
+    def took(self, rows: Sequence[Any]) -> None: ...  # these rows of `due`, for good
+
+
 class ClaimsPart(Access):
-    """`JobStore.claim`."""
+    """`JobStore.claim`. `ready` is the adapter's."""
+
+    ready: ReadyJobs
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,46 +43,52 @@ class ClaimsPart(Access):
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
     ) -> list[Claimed]:
         """Take up to `limit` jobs of `lanes` that are due."""
-        wanted = encode(sorted(set(lanes)))
-        return await self._write(_claim, self._shares, worker, wanted, limit, lease_seconds)
+        look = _Look(self.ready, self._shares, sorted(set(lanes)), limit)
+        return await self._write(_claim, look, worker, lease_seconds)
 
 
-def _claim(
-    shares: Shares, worker: str, lanes: str, limit: int, lease_seconds: float
-) -> Flow[Done[list[Claimed]]]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look for jobs."""
+
+    ready: ReadyJobs
+    shares: Shares
+    lanes: Sequence[str]
+    limit: int
+
+    def choose(self, waiting: Sequence[Waiting], moment: Moment) -> Flow[list[Any]]:
+        """The rows of up to `limit` jobs. An account's are looked up when its first turn comes."""
+        turns = self.shares.turns(waiting)
+        chosen: list[Any] = []
+        due: dict[str, list[Any]] = {}
+        while len(chosen) < self.limit and (account := turns.next()) is not None:
+            if account not in due:
+                rows = yield from self.ready.due(self.lanes, account, moment, self.limit - len(chosen))
+                due[account] = rows[::-1]
+            if due[account]:
+                chosen.append(due[account].pop())
+                turns.took()
+            else:
+                turns.drop()
+        return chosen
+
+
+def _claim(look: _Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claimed]]]:
     yield ASK.lock_claims()
+    waiting = yield from look.ready.waiting(look.lanes)
+    if not waiting:
+        return Done([])
     moment = yield MOMENT
-    waiting = yield from _waiting(lanes)
-    due = yield from _choose(shares.turns(waiting.values()), lanes, limit, moment)
+    due = yield from look.choose(waiting, moment)
     started = [_started(row, moment) for row in due]
     lease = {"worker": worker, "now": moment.now, "lease_until": moment.lease_until(lease_seconds)}
     rows = yield ASK.start_jobs([{**_start_row(job), **lease} for job in started])
     taken = {row["id"] for row in rows}
+    look.ready.took(due)
     jobs = [job for job in started if job.id in taken]
-    shares.charge(waiting, [job.account for job in jobs])
+    look.shares.charge({each.account: each for each in waiting}, [job.account for job in jobs])
     topics = tuple(topic for job in jobs for topic in log_topics(job.id))
     return Done([Claimed(Lease(job.id, job.epoch), job) for job in jobs], topics)
-
-
-def _waiting(lanes: str) -> Flow[dict[str, Waiting]]:
-    rows = yield ASK.waiting_accounts(lanes=lanes)
-    return {row["account"]: Waiting(row["account"], row["weight"], row["room"]) for row in rows}
-
-
-def _choose(turns: Turns, lanes: str, limit: int, moment: Moment) -> Flow[list[Any]]:
-    """The rows of up to `limit` jobs. An account's are looked up when its first turn comes."""
-    chosen: list[Any] = []
-    due: dict[str, list[Any]] = {}
-    while len(chosen) < limit and (account := turns.next()) is not None:
-        if account not in due:
-            rows = yield ASK.due_jobs(lanes=lanes, account=account, now=moment.now, limit=limit - len(chosen))
-            due[account] = rows[::-1]
-        if due[account]:
-            chosen.append(due[account].pop())
-            turns.took()
-        else:
-            turns.drop()
-    return chosen
 
 
 def _started(row: Any, moment: Moment) -> Job:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from tempa.adapters.stores.migrations import FOLDER, SCHEMA_VERSION, SchemaMismatch, due, newer, scripts
+from tempa.adapters.stores.postgres.access import SQL
 from tempa.adapters.stores.postgres.connections import is_fault
 from tempa.core.errors import StoreUnavailable
 
@@ -40,24 +41,21 @@ async def prepare(url: str, folder: Path = FOLDER) -> None:
 async def _prepare(connection: Any, folder: Path) -> None:
     if connection.get_server_version().major * 10_000 < POSTGRES_MIN:
         raise SchemaMismatch("Tempa needs PostgreSQL 14 or newer.")
-    await connection.execute("select pg_advisory_xact_lock(1952804976, 0)")
+    await SQL.lock_schema(connection)
     version = await version_of(connection)
     if version > SCHEMA_VERSION:
         raise newer("The database", version)
     steps = scripts("postgresql", folder) if version == 0 else due("postgresql", version, folder)
-    if version == 0:
-        await connection.execute("create table tempa_schema (version integer not null)")
-        await connection.execute("insert into tempa_schema values (0)")
     for script in steps if version < SCHEMA_VERSION else ():
         await _execute(connection, script.text)
-        await connection.execute(f"update tempa_schema set version = {script.version}")
+        await SQL.set_schema_version(connection, version=script.version)
 
 
 async def version_of(connection: Any) -> int:
     """The schema's version; 0 in a new database."""
-    if await connection.fetchval("select to_regclass('tempa_schema')") is None:
+    if await SQL.is_new(connection):
         return 0
-    return int(await connection.fetchval("select version from tempa_schema"))
+    return int(await SQL.schema_version(connection))
 
 
 async def _execute(connection: Any, script: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +12,7 @@ from tempa.adapters.stores.postgres.access import PostgresAccess
 from tempa.adapters.stores.postgres.admission import admit_all, look_up, same_key
 from tempa.adapters.stores.postgres.batches import Batches
 from tempa.adapters.stores.postgres.connections import open_pool
+from tempa.adapters.stores.postgres.queues import Queues, open_queues
 from tempa.core.clock import to_ms
 from tempa.core.errors import StoreUnavailable
 
@@ -33,6 +35,7 @@ class PostgresStore(PostgresAccess, Commands):
 
     def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None) -> None:
         super().__init__(pool, ring, clock)
+        self.ready = self._queues = Queues(time.monotonic if clock is None else clock.monotonic)
         self._admissions = Batches(self._admit_all, same_key, _is_its_own)
         self._settlements = Batches(
             partial(self._write, settle_all), lambda settlement: settlement[0].job_id, _is_its_own
@@ -54,6 +57,9 @@ class PostgresStore(PostgresAccess, Commands):
         return await self._settlements.do((lease, ending, False))
 
     async def _admit_all(self, batch: Sequence[NewJob]) -> Sequence[Admission | None]:
+        if unknown := self._queues.unknown(batch):
+            await self._write(open_queues, unknown)
+            self._queues.opened(unknown)
         now = None if self._clock is None else to_ms(self._clock.now())
         return await self._write(admit_all, batch, now)
 

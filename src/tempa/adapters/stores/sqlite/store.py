@@ -11,6 +11,7 @@ from tempa.adapters.stores.sqlite.access import SqliteAccess
 from tempa.adapters.stores.sqlite.admission import AdmissionPart
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
 from tempa.adapters.stores.sqlite.readers import Readers
+from tempa.adapters.stores.sqlite.ready import ReadyIndex
 from tempa.adapters.stores.sqlite.schema import prepare
 from tempa.adapters.stores.sqlite.writer import Writer
 
@@ -30,6 +31,8 @@ class SqliteStore(SqliteAccess, AdmissionPart, Commands):
     Only one process may have it open: hold the directory's `DirectoryLock` first, and call
     `void_leases` and `void_delivery_leases` before anything is claimed.
     """
+
+    ready = ReadyIndex()
 
     @classmethod
     async def open(cls, path: Path, *, clock: Clock, wake: Wake, readers: int = READERS) -> Self:

@@ -2,6 +2,13 @@
 -- databases read the same queries. Times are Unix milliseconds of the database's clock, leases too.
 -- Booleans are 0 and 1, JSON is text. `number` is the order in which rows were written; `id` is public.
 
+-- The number of the last script that was run; SQLite keeps it in the file's head.
+create table tempa_schema (
+    version  integer not null
+);
+
+insert into tempa_schema values (0);
+
 -- The one clock of a deployment with several machines.
 create function now_ms() returns bigint
 language sql volatile
@@ -83,8 +90,17 @@ create table job (
 -- dead versions of busy rows are many.
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 
--- The claim jumps from account to account, and takes of each from its start: finished jobs are not in it.
-create index job_ready on job (lane, account, priority desc, run_at, number) where status = 'queued';
+-- Which queues there are: the jobs of an account, a lane and a priority. Never deleted from: looking here
+-- for who might wait does not depend on what vacuum may clear.
+create table queue (
+    lane      text    not null,
+    account   text    not null,
+    priority  integer not null,
+    primary key (lane, account, priority)
+);
+
+-- The claim walks each queue in this index from its mark and stops at the limit (postgres/queues.py).
+create index job_ready on job (lane, account, priority, run_at, number) where status = 'queued';
 create index job_overdue on job (deadline_at) where status = 'queued' and deadline_at is not null;
 -- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply. Else the
 -- planner takes this index in place of the primary key for a write of one row, and an idle snapshot

@@ -72,9 +72,11 @@ create index job_overdue on job (deadline_at) where status = 'queued' and deadli
 -- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply, so
 -- that no planner takes this index in place of the primary key (measured on PostgreSQL).
 create index job_lease on job (lease_until) where lease_until is not null;
-create index job_running on job (account, lane) where lease_until is not null;
 create index job_lapsed on job (retained_until) where removed = 0;
 create index job_account on job (account, number);
+-- Made after job_account: of two indexes that begin with the account SQLite takes the later one, as long as
+-- it has no statistics. Else a count of what an account has running reads all that it ever had.
+create index job_running on job (account, lane) where lease_until is not null;
 -- Equal work: what of it runs (predicate as job_lease), and what of it is done and still has its files.
 create index job_work_running on job (account, work_key) where lease_until is not null and work_key is not null;
 create index job_work_done on job (account, work_key)

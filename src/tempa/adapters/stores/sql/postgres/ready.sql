@@ -1,0 +1,80 @@
+-- Jobs that wait, each queue (account, lane, priority) from its mark on: see postgres/queues.py. Parameters
+-- that name a queue are arrays, a column of the rows.
+
+-- name: queues_beyond(known)
+-- All of them, if there are more than a process knows: it meets them once. None is ever deleted.
+select lane, account, priority from queue where (select count(*) from queue) > :known;
+
+-- name: open_queues(lane, account, priority)!
+-- Before its first job is admitted.
+insert into queue (lane, account, priority)
+select * from unnest(cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]))
+on conflict do nothing;
+
+-- name: waiting_accounts(lane, account, priority, run_at, number)
+-- The accounts with a queued job beyond the mark of one of their queues: one probe of the ready index
+-- each. room is how many more of its jobs may run; null: any number.
+select
+    found.account,
+    coalesce(account.weight, 1.0) as weight,
+    case
+        when account.running_max is not null then account.running_max - (
+            select count(*) from job as running where running.account = found.account and running.lease_until is not null
+        )
+    end as room
+from (
+    select distinct queue.account
+    from unnest(
+        cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]),
+        cast(:run_at as bigint[]), cast(:number as bigint[])
+    ) as queue (lane, account, priority, run_at, number)
+    where exists (
+        select 1
+        from job
+        where job.status = 'queued'
+            and job.lane = queue.lane
+            and job.account = queue.account
+            and job.priority = queue.priority
+            and (job.run_at, job.number) >= (queue.run_at, queue.number)
+    )
+) as found
+left join account on account.id = found.account;
+
+-- name: due_jobs(lane, account, priority, run_at, number, now, limit)
+-- Highest priority first, then who has waited longest. Each queue gives its own first from its mark on.
+-- What is past its deadline is left for overdue. Of equal work one runs at a time and the others wait for
+-- its result: passed over while one is processing, and of those that come up together the first is taken.
+select candidate.*
+from (
+    select
+        due.*,
+        row_number() over (
+            partition by coalesce(due.work_key, due.id) order by due.priority desc, due.run_at, due.number
+        ) as place
+    from unnest(
+        cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]),
+        cast(:run_at as bigint[]), cast(:number as bigint[]), cast(:now as bigint[]), cast(:limit as integer[])
+    ) as queue (lane, account, priority, run_at, number, now, most)
+    cross join lateral (
+        select job.*
+        from job
+        where job.status = 'queued'
+            and job.lane = queue.lane
+            and job.account = queue.account
+            and job.priority = queue.priority
+            and (job.run_at, job.number) >= (queue.run_at, queue.number)
+            and job.run_at <= queue.now
+            and (job.deadline_at is null or job.deadline_at > queue.now)
+            and not exists (
+                select 1
+                from job as running
+                where running.account = job.account
+                    and running.work_key = job.work_key
+                    and running.lease_until is not null
+            )
+        order by job.run_at, job.number
+        limit queue.most
+    ) as due
+) as candidate
+where candidate.place = 1
+order by candidate.priority desc, candidate.run_at, candidate.number;

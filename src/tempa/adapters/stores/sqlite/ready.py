@@ -1,0 +1,33 @@
+"""Jobs that wait, straight from the ready index: finished ones leave it at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tempa.adapters.stores.commands.flow import ASK
+from tempa.adapters.stores.commands.shares import Waiting
+from tempa.adapters.stores.sql import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tempa.adapters.stores.commands.flow import Flow, Moment
+
+
+class ReadyIndex:
+    """`ReadyJobs`."""
+
+    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]:
+        """The accounts with queued jobs."""
+        rows = yield ASK.waiting_accounts(lanes=encode(lanes))
+        return [Waiting(row["account"], row["weight"], row["room"]) for row in rows]
+
+    def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]:
+        """Rows of an account's jobs, the most urgent first."""
+        rows: list[Any] = yield ASK.due_jobs(
+            lanes=encode(lanes), account=account, now=moment.now, limit=limit
+        )
+        return rows
+
+    def took(self, rows: Sequence[Any]) -> None:
+        """Nothing to remember."""
