@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 KEY_LIFE_MS = 24 * 3600 * 1000  # how long a client's key outlives its job (CONTRACTS section 2)
 
-_DERIVED_BINDS = {Status.QUEUED, Status.PROCESSING, Status.COMPLETED}
-
 
 class AdmissionPart(Access):
     """`JobStore.admit`."""
@@ -36,7 +34,7 @@ def _admit(connection: sqlite3.Connection, new: NewJob, row: dict[str, Any], now
     reservation = new.reservation
     if reservation is not None:
         holder = SQL.key_holder(connection, **_key(new.account, reservation))
-        if holder is not None and _binds(job_from(holder), now, derived=reservation.derived):
+        if holder is not None and _binds(job_from(holder), now, reservation):
             return Done(_standing(holder, reservation))
     SQL.insert_job(connection, **row)
     if reservation is not None:
@@ -56,12 +54,14 @@ def _admit(connection: sqlite3.Connection, new: NewJob, row: dict[str, Any], now
     return Done(Admission(Verdict.ADMITTED, job), topics)
 
 
-def _binds(holder: Job, now: int, *, derived: bool) -> bool:
-    """Whether the key still stands for `holder`."""
-    if derived:
-        kept = not holder.removed and now < to_ms(holder.retained_until)
-        return kept and holder.status in _DERIVED_BINDS
-    return holder.completed_at is None or now < to_ms(holder.completed_at) + KEY_LIFE_MS
+def _binds(holder: Job, now: int, reservation: Reservation) -> bool:
+    """Whether the key still stands for `holder`. It never stands for a job that answers 410."""
+    if holder.completed_at is None:
+        return True
+    kept = now < to_ms(holder.retained_until) and holder.id != reservation.not_for
+    if reservation.derived:
+        return kept and not holder.removed and holder.status is Status.COMPLETED
+    return kept and now < to_ms(holder.completed_at) + KEY_LIFE_MS
 
 
 def _standing(holder: Any, reservation: Reservation) -> Admission:

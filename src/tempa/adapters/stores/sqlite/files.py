@@ -1,7 +1,8 @@
-"""Uploaded inputs."""
+"""Uploaded inputs, and whose bytes are nobody's."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tempa.adapters.stores.sql import file_from
@@ -11,6 +12,7 @@ from tempa.core.clock import to_ms
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
     from tempa.jobs.model import StoredFile
 
@@ -61,3 +63,10 @@ class FilesPart(Access):
             return Done(None)
 
         await self._write(transaction)
+
+    async def orphans(self, owners: Sequence[str]) -> list[str]:
+        """Those of `owners` whose bytes nobody can reach: removed jobs, uploads without a record."""
+        wanted = json.dumps([*owners])
+        return await self._read(
+            lambda connection: [row["owner"] for row in SQL.orphans(connection, owners=wanted)]
+        )
