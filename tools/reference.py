@@ -7,13 +7,21 @@ setting goes undocumented.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import typer
+
+from tempa.cli.exits import EXIT_CODES
+from tempa.cli.main import app
 from tempa.core.errors import CODES, PROBLEMS
 from tempa.core.events import FAMILIES, JOB_EVENTS
 from tempa.core.limits import Limits
 from tempa.core.metrics import METRICS
 from tempa.jobs.wire import ANNOUNCED
 from tempa.wiring.settings import default_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 MADE = "<!-- made by tools/reference.py; edit the table in the code instead -->\n\n"
@@ -96,6 +104,18 @@ Sizes in bytes, lengths in millimetres, times in seconds.
 """
 
 
+_CLI = """\
+# Command line
+
+`tempa COMMAND --help` says the same. Commands find the local server by themselves; `TEMPA_URL` and
+`TEMPA_API_KEY` name another one. People get text, pipes and `--json` get JSON: results on standard
+output, everything said on the way on standard error.
+
+| exit code | means |
+|---|---|
+"""
+
+
 def codes() -> str:
     rows = [
         _row(f"`{name}`", row.meaning, "yes" if row.retryable else "no", row.auto or "", row.hint or "")
@@ -129,6 +149,32 @@ def settings() -> str:
     return _SETTINGS + default_text() + _LIMITS + "".join(rows)
 
 
+def cli() -> str:
+    exits = "".join(_row(f"`{code}`", meaning) for code, meaning in EXIT_CODES.items())
+    return _CLI + exits + "".join(_commands(["tempa"], typer.main.get_command(app)))
+
+
+def _commands(path: list[str], command: Any) -> Iterator[str]:
+    """A section each, groups before what is in them."""
+    yield _command(path, command)
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _commands([*path, name], inner)
+
+
+def _command(path: list[str], command: Any) -> str:
+    context = typer.Context(command, info_name=path[-1])
+    usage = " ".join([*path, *command.collect_usage_pieces(context)])
+    records = (parameter.get_help_record(context) for parameter in command.params if not parameter.hidden)
+    rows = [_row(f"`{name}`", _in_cell(meaning)) for name, meaning in filter(None, records)]
+    head = "\n| argument or option | meaning |\n|---|---|\n" if rows else ""
+    return f"\n## {' '.join(path)}\n\n{command.help}\n\n    {usage}\n{head}" + "".join(rows)
+
+
+def _in_cell(text: str) -> str:
+    """Of one line, and nothing that a table or HTML would take for its own."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
 def _row(*cells: object) -> str:
     return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
 
@@ -139,6 +185,7 @@ PAGES = {
     "events.md": events,
     "metrics.md": metrics,
     "settings.md": settings,
+    "cli.md": cli,
 }
 
 

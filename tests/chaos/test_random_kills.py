@@ -15,7 +15,8 @@ import httpx2
 import pytest
 
 from tempa.testing.receiver import Receiver
-from tempa.testing.server import SEED_001, Server, wait_for_end
+from tempa.testing.seeds import SEED_001
+from tempa.testing.server import Server, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

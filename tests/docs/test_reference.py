@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import reference
+from tempa.cli.main import app
 from tests.unit.api.conftest import World
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -17,6 +19,28 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 def test_a_page_is_what_its_table_makes(page: str) -> None:
     made = reference.MADE + reference.PAGES[page]()
     assert (DOCS / "reference" / page).read_text(encoding="utf-8") == made, "run: python tools/reference.py"
+
+
+def test_every_command_and_option_has_its_place_and_its_default() -> None:
+    """Read from the page and from the help that a person would see, not from the code that wrote it."""
+    page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    sections = {section.partition("\n")[0]: section for section in page.split("\n## ")[1:]}
+
+    assert set(sections) >= {"tempa up", "tempa run cad", "tempa jobs wait", "tempa keys create"}
+    for name, section in sections.items():
+        shown = CliRunner().invoke(app, [*name.split()[1:], "--help"], env={"COLUMNS": "200"}).stdout
+        options = set(re.findall(r"^│ [* ]*(--[a-z][a-z-]+)", shown, flags=re.MULTILINE)) - {"--help"}
+        assert options <= set(re.findall(r"--[a-z][a-z-]+", section)), name
+        for default in re.findall(r"[\[(]default: ([^\])]+)[\])]", " ".join(shown.split())):
+            assert default in section, name
+
+
+def test_every_exit_code_is_explained() -> None:
+    """The codes of CONTRACTS section 1, and that of an interrupt."""
+    page = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\d+)` \| \S.*\|$", page, flags=re.MULTILINE)
+
+    assert rows == ["0", "1", "2", "3", "4", "5", "6", "130"]
 
 
 def test_no_page_links_to_nowhere() -> None:

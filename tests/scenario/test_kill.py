@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tempa.testing.server import SEED_001, Server, wait_for_end, wait_for_start
+from tempa.testing.seeds import SEED_001
+from tempa.testing.server import Server, wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tempa.testing.server import SEED_001, Server, wait_for_end
+from tempa.testing.seeds import SEED_001
+from tempa.testing.server import Server, wait_for_end
 
 if TYPE_CHECKING:
     from pathlib import Path

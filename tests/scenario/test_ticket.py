@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import standardwebhooks
 
 import tempa.webhooks
-from tempa.testing.server import SEED_001, Server, wait_for_end
+from tempa.testing.seeds import SEED_001
+from tempa.testing.server import Server, wait_for_end
 
 if TYPE_CHECKING:
     import httpx2

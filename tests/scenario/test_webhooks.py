@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tempa.testing.server import SEED_001, Server
+from tempa.testing.seeds import SEED_001
+from tempa.testing.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

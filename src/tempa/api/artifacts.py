@@ -48,7 +48,7 @@ _FILE_HEADERS = ("ETag", "Accept-Ranges", "Content-Disposition")
         },
         refusals=["invalid-signature", "not-found", "gone", "range-not-satisfiable", "store-unavailable"],
         parameters=[
-            query("expires", {"type": "integer"}, "From the link."),
+            query("expires", {"type": "integer", "minimum": 1, "maximum": 10**12 - 1}, "From the link."),
             query("signature", {"type": "string"}, "From the link."),
             header(
                 "Range", {"type": "string"}, "One range of bytes; several are answered with the whole file."

@@ -49,5 +49,5 @@ async def generate_model(request: Request, parts: Parts, caller: JobsWriter) -> 
     key = read_key(one_header(request, "idempotency-key"))
     document = await read_document(request, parts.limits.json_body_bytes)
     asked = parts.intake.read(document, _SHARE, _ENGINE)
-    asked = replace(asked, traceparent=traceparent(request.headers))
+    asked = replace(asked, traceparent=traceparent(request.scope))
     return ticket_answer(parts, await parts.intake.admit(caller.account, _ROUTE, asked, key))

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from tempa.api.keys import NewKey
+from tempa.api.problems import ERRORS_MAX
+from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES
 from tempa.jobs.wire import ANNOUNCED, GenerateModel
@@ -29,7 +31,6 @@ FLANGED_TUBE = {
     },
 }
 
-_SCHEMAS = "#/components/schemas/"
 _SECURITY = {
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: `tempa_sk_...`."},
     "jobToken": {"type": "apiKey", "in": "query", "name": "token", "description": "For one job, read-only."},
@@ -51,7 +52,7 @@ class Fault(BaseModel):
 
 
 class ProblemDetails(BaseModel):
-    """An answer that refuses (RFC 9457). `errors` lists all faults at once."""
+    """An answer that refuses (RFC 9457). `errors` lists all faults at once, up to a hundred."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -60,7 +61,8 @@ class ProblemDetails(BaseModel):
     status: int
     detail: str
     code: str = Field(examples=sorted({slug.upper().replace("-", "_") for slug in PROBLEMS}))
-    errors: list[Fault]
+    errors: list[Fault] = Field(max_length=ERRORS_MAX)
+    errors_not_listed: int | None = Field(None, description="How many faults there were beyond those listed.")
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -78,6 +80,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             _drop_framework_errors(operation)
         made["components"]["schemas"] = _schemas(made["components"]["schemas"])
         made["components"]["securitySchemes"] = _SECURITY
+        say_limits(made, app.state.parts)
         made["webhooks"] = dict(_webhooks())
         app.openapi_schema = made
     return app.openapi_schema
@@ -97,7 +100,7 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 def _schemas(found: dict[str, Any]) -> dict[str, Any]:
     requests = [(model, "validation") for model in (GenerateModel, Redrive, Discard, NewKey, WebhookBody)]
     answers = [(ProblemDetails, "serialization")]
-    _, made = models_json_schema([*requests, *answers], ref_template=_SCHEMAS + "{model}")  # type: ignore[list-item]
+    _, made = models_json_schema([*requests, *answers], ref_template=SCHEMAS + "{model}")  # type: ignore[list-item]
     made["$defs"]["GenerateModel"]["examples"] = [FLANGED_TUBE]
     every = {**found, **made["$defs"]}
     return {name: every[name] for name in sorted(every) if not name.endswith("ValidationError")}
@@ -127,7 +130,7 @@ def _webhook(family: str, verb: str) -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": {"$ref": _SCHEMAS + "WebhookBody"}}},
+            "content": {"application/json": {"schema": {"$ref": SCHEMAS + "WebhookBody"}}},
         },
         "responses": {
             "2XX": {"description": "Taken. Answer before you work on it."},

@@ -14,6 +14,7 @@ from fastapi import Path, Response
 from pydantic import BaseModel
 
 from tempa.api.problems import MEDIA_TYPE
+from tempa.api.query import CURSOR_PATTERN
 from tempa.core.errors import PROBLEMS
 from tempa.jobs.wire import Ticket
 
@@ -117,7 +118,9 @@ LIMIT = query(
     {"type": "integer", "minimum": 1},
     "Items on a page, at most `page_max` (GET /v1/limits); default 50.",
 )
-CURSOR = query("cursor", {"type": "string"}, "The `next_cursor` of the page before.")
+CURSOR = query(
+    "cursor", {"type": "string", "pattern": CURSOR_PATTERN}, "The `next_cursor` of the page before."
+)
 WAIT = query(
     "wait",
     {"type": "number", "minimum": 0},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import cast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -21,6 +23,10 @@ MEDIA_TYPE = "application/problem+json"
 
 _log = logging.getLogger(__name__)
 
+# A request of 1 MiB may be wrong in 80,000 places: told all, it was answered with 123 MB.
+ERRORS_MAX = 100
+_POINTER_LENGTH_MAX = 256
+_MESSAGE_LENGTH_MAX = 1000
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _STORE_RETRY_SECONDS = 2
 
@@ -35,9 +41,34 @@ def install(app: FastAPI) -> None:
 
 
 def problem_answer(refusal: Refusal) -> Response:
-    """The answer that a refusal is."""
-    body = json.dumps(refusal.as_dict(), ensure_ascii=False, allow_nan=False).encode()
+    """The answer that a refusal is: of bounded length, whatever was asked."""
+    body = json.dumps(_document(refusal), ensure_ascii=False, allow_nan=False).encode()
     return Response(body, refusal.status, dict(refusal.headers), MEDIA_TYPE)
+
+
+def _document(refusal: Refusal) -> dict[str, Any]:
+    told = tuple(_in_short(refusal.errors[:ERRORS_MAX]))
+    document = replace(refusal, errors=told, detail=_cut(refusal.detail, _MESSAGE_LENGTH_MAX)).as_dict()
+    if beyond := len(refusal.errors) - len(told):
+        document["detail"] = f"{len(refusal.errors)} problems were found; the first {ERRORS_MAX} are listed."
+        document["errors_not_listed"] = beyond
+    return document
+
+
+def _in_short(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """A message that was there before is told by its first sentence: what is known or offered, once."""
+    before: set[str] = set()
+    for problem in problems:
+        first, dot, _ = problem.message.partition(". ")
+        message = first + dot.strip() if problem.message in before else problem.message
+        before.add(problem.message)
+        pointer = _cut(problem.pointer, _POINTER_LENGTH_MAX)
+        yield Problem(pointer, _cut(message, _MESSAGE_LENGTH_MAX), problem.limit)
+
+
+def _cut(text: str, length_max: int) -> str:
+    """Names of fields, and so pointers and messages, may be as long as the request is."""
+    return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
 
 
 class Shield:

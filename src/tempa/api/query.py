@@ -19,6 +19,7 @@ from tempa.jobs.intake import invalid
 PAGE_DEFAULT = 50
 TEXT_PATTERN = r"^[^\x00-\x1f\x7f]{1,256}$"
 PAIR_PATTERN = r"^[^\x00-\x1f\x7f:]{1,128}:[^\x00-\x1f\x7f]{0,512}$"
+CURSOR_PATTERN = r"^[A-Za-z0-9_-]{4,80}$"
 
 _Value = TypeVar("_Value")
 
@@ -27,7 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
 _TEXT = re.compile(TEXT_PATTERN)
 _PAIR = re.compile(PAIR_PATTERN)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
-_CURSOR = re.compile(r"[A-Za-z0-9_-]{4,80}")
+_CURSOR = re.compile(CURSOR_PATTERN)
 
 
 class Query:
@@ -82,10 +83,9 @@ class Query:
 
     def check(self) -> None:
         """Raise `Refusal` if anything was wrong."""
-        known = ", ".join(self._known)
+        message = f"This parameter is not known here. Known: {', '.join(self._known)}."
         for name in self._given:
             if name not in self._known:
-                message = f"This parameter is not known here. Known: {known}."
                 self._problems.append(Problem("/" + escape(name[:80]), message))
         if self._problems:
             raise invalid(self._problems)

@@ -8,13 +8,14 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tempa.cli.closed_form import flanged_tube_volume
 from tempa.cli.exits import FAULT, CommandFault, outcome_of
 from tempa.cli.invocation import command_line, example_request
+from tempa.testing.seeds import SEED_001
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
     from tempa.jobs.wire import JobView
     from tempa.testing.receiver import Received, Receiver
 
-# The body of the source recipe, as it stands there.
-REQUEST: dict[str, Any] = {
-    "engine": "opencascade-brep",
-    "export_format": "step",
-    "parameters": {
-        "outer_diameter": 120.5,
-        "inner_diameter": 45.0,
-        "length": 300.0,
-        "fillet_radius": 2.5,
-        "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-    },
-}
 _RELATIVE_ERROR_MAX = 1e-9
 _WEBHOOK_SECONDS = 20.0
 _JOB_SECONDS = 60.0
@@ -87,7 +76,7 @@ def _clear(folder: Path) -> None:
 
 def _make(tempa: Client, receiver: Receiver, folder: Path, console: Console) -> JobView:
     """From request to file."""
-    document = {**REQUEST, "webhook_url": receiver.url("/ok")}
+    document = {**SEED_001, "webhook_url": receiver.url("/ok")}
     handle = tempa.submit(document)
     _tell(console, "Ticket", f"202 {handle.id}: on disk, whatever happens now")
     again = tempa.submit(document, idempotency_key=handle.idempotency_key)
@@ -115,7 +104,7 @@ def _follow(handle: JobHandle, console: Console) -> JobView:
 
 def _check_volume(job: JobView, console: Console) -> None:
     measured = job.result.measurements["volume"] if job.result else 0.0
-    expected = flanged_tube_volume(REQUEST["parameters"])
+    expected = flanged_tube_volume(SEED_001["parameters"])
     error = abs(measured - expected) / expected
     _expect(
         error <= _RELATIVE_ERROR_MAX,

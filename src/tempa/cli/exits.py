@@ -21,7 +21,19 @@ CANCELED = 4
 NOT_REACHABLE = 5
 NOT_AUTHORIZED = 6
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+EXIT_CODES = {
+    OK: "what was asked was done",
+    FAULT: "another fault; the message says which",
+    USAGE: "what was given cannot be used: arguments, a file, settings, a request that is refused",
+    JOB_FAILED: "the job failed",
+    CANCELED: "the job was canceled",
+    NOT_REACHABLE: "no server answers",
+    NOT_AUTHORIZED: "the key may not do this, or is none",
+    INTERRUPTED: "Ctrl-C; a job that was waited for goes on",
+}
 
+# The data directory's own; each says what to do.
+_OF_THE_DATA = frozenset({"CredentialsUnusable", "DirectoryInUse", "SchemaMismatch", "StoreUnavailable"})
 # The request itself is at fault: sending it again changes nothing.
 _USAGE_STATUSES = frozenset({400, 413, 415, 422})
 
@@ -61,7 +73,7 @@ def outcome_of(error: Exception) -> Outcome | None:
     name = type(error).__name__
     if name == "SettingsError":
         return Outcome(USAGE, ("The settings cannot be used:", *str(error).splitlines()))
-    if name in {"DirectoryInUse", "SchemaMismatch"}:
+    if name in _OF_THE_DATA:
         return Outcome(FAULT, (str(error),))
     if type(error).__module__.startswith("tempa.client"):
         return _of_client(error)

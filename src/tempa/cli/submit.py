@@ -33,7 +33,7 @@ Key = Annotated[
     typer.Option(
         "--key",
         callback=_check_key,
-        help="Idempotency key: the same key and request give the same job, ever again.",
+        help="Idempotency key: the same key and request give the same job, until a day after its end.",
     ),
 ]
 

@@ -126,6 +126,7 @@ class ProblemKind:
 
 PROBLEMS: Mapping[str, ProblemKind] = {
     "unreadable-json": ProblemKind(400, "The body is not valid JSON"),
+    "malformed-http": ProblemKind(400, "This is not a request in HTTP/1.1"),
     "malformed-key": ProblemKind(401, "No API key, or one that is not in the form of an API key"),
     "unknown-key": ProblemKind(401, "This API key is not known here"),
     "revoked-key": ProblemKind(401, "This API key was revoked"),
@@ -135,6 +136,7 @@ PROBLEMS: Mapping[str, ProblemKind] = {
     "invalid-signature": ProblemKind(403, "The link's signature is wrong or has expired"),
     "not-found": ProblemKind(404, "There is nothing here"),
     "method-not-allowed": ProblemKind(405, "This method is not allowed here"),
+    "request-timeout": ProblemKind(408, "The request came too slowly"),
     "request-in-progress": ProblemKind(409, "The first request with this key is still being admitted"),
     "conflict": ProblemKind(409, "The present state does not allow this"),
     "gone": ProblemKind(410, "This was kept until its retention ended"),
@@ -146,8 +148,10 @@ PROBLEMS: Mapping[str, ProblemKind] = {
     "address-not-allowed": ProblemKind(422, "The URL's address may not be called"),
     "engine-unavailable": ProblemKind(422, "This engine does not run here"),
     "too-many-requests": ProblemKind(429, "Too many requests"),
+    "head-too-large": ProblemKind(431, "The request's line and headers are larger than the limit"),
     "internal": ProblemKind(500, "A fault of Tempa's own"),
     "store-unavailable": ProblemKind(503, "The store cannot be reached or cannot be written"),
+    "too-many-connections": ProblemKind(503, "Too many connections are open"),
 }
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tempa.core.clock import Clock
     from tempa.core.limits import Limits
     from tempa.core.metrics import Meter
-    from tempa.jobs.ports import Engine, JobStore
+    from tempa.jobs.ports import ArtifactStore, Engine, JobStore
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Addresses:
 
 @dataclass(kw_only=True)
 class Intake:
-    """The door for jobs. `read` is pure; `admit` is one store command."""
+    """The door for jobs. `read` is pure; `admit` is one store command, but where bytes were lost."""
 
     store: JobStore
     clock: Clock
@@ -56,6 +56,7 @@ class Intake:
     addresses: Addresses
     meter: Meter
     retention_days: float
+    artifacts: ArtifactStore | None = None  # without it, what is not marked as removed counts as there
     _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
 
     def read(self, document: Any, known_fields: frozenset[str], default_engine: str) -> Request:
@@ -141,6 +142,10 @@ class Intake:
             return self._counted(await self.store.admit(new))
         slot = (account, route, f"{new.reservation.derived}:{new.reservation.key}")
         admission = await self._admit_in_turn(slot, new)
+        if new.reservation.derived and await self._has_lost_files(admission):
+            # Not marked as removed: the disk may only be away, and its bytes must outlive that.
+            anew = replace(new, reservation=replace(new.reservation, not_for=admission.job.id))
+            admission = await self._admit_in_turn(slot, anew)
         if admission.verdict is Verdict.REUSED:
             raise Refusal(
                 "idempotency-key-reused",
@@ -148,6 +153,17 @@ class Intake:
                 "Send a new key with a new request, or the same request with this key.",
             )
         return self._counted(admission)
+
+    async def _has_lost_files(self, admission: Admission) -> bool:
+        """Whether a result stands for the request whose bytes are gone, by whatever hand."""
+        result = admission.job.result
+        if self.artifacts is None or result is None or admission.verdict is not Verdict.REPLAYED:
+            return False
+        for artifact in result.artifacts:
+            if await self.artifacts.path(artifact.key) is None:
+                _logger.warning("a result has lost its files", extra={"job_id": admission.job.id})
+                return True
+        return False
 
     def _counted(self, admission: Admission) -> Admission:
         admitted = admission.verdict is Verdict.ADMITTED

@@ -129,13 +129,15 @@ class Reservation:
     """The idempotency key a request is admitted under.
 
     A client's key binds while its job is not terminal and 24 h beyond; a derived one while the
-    job is queued, processing or completed. The two never share a namespace.
+    job is queued, processing or completed. The two never share a namespace. It does not bind for the
+    job `not_for`: that one's result has lost its files.
     """
 
     route: str
     key: str
     derived: bool
     fingerprint: str
+    not_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tempa.core.errors import StoreUnavailable
@@ -22,12 +22,14 @@ _Lapsed = TypeVar("_Lapsed", "Job", "StoredFile")
 _logger = logging.getLogger(__name__)
 
 _BATCH = 100
+_ORPHAN_AGE_SECONDS = 3600.0  # an upload's row is written moments after its bytes; this is far beyond
+_LOOKS_MAX = 500  # a round: some ms of disk, and all of 100,000 results are looked at within 4 hours
 _STUCK_MAX = 1000  # a round; more are no matter of single folders: the disk itself is sick
 
 
 @dataclass(kw_only=True)
 class Janitor:
-    """Deletes artifacts past `retained_until`, and uploads past `expires_at`.
+    """Deletes artifacts past `retained_until`, uploads past `expires_at`, and bytes that are nobody's.
 
     What a fenced-off attempt had kept lies under its own epoch, unreachable, and goes with its job.
     """
@@ -36,12 +38,14 @@ class Janitor:
     artifacts: ArtifactStore
     every_seconds: float = 60.0
     name: str = "janitor"
+    _looked_at: str = field(default="", init=False)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Clean every `every_seconds`, at once the first time."""
         while not stop.is_set():
             try:
                 await self.clean()
+                await self.sweep()
             except StoreUnavailable:
                 _logger.warning("cleaning waits: the store is away")
             await pause(stop, self.every_seconds)
@@ -56,6 +60,32 @@ class Janitor:
         await _each(self.store.lapsed, self._remove)
         await _each(self.store.lapsed_files, self._forget)
 
+    async def sweep(self) -> None:
+        """Look at some of what is stored, and delete what the store knows no owner of.
+
+        That is what a crash left between an upload's bytes and its row, and what an attempt that was
+        fenced off kept after its job was removed. A job that is not removed keeps all its attempts:
+        one of them may still be writing.
+        """
+        try:
+            stored = await self.artifacts.aged(_ORPHAN_AGE_SECONDS, self._looked_at, _LOOKS_MAX)
+        except OSError as error:
+            _logger.warning("what is stored cannot be listed: %s", error.strerror or error)
+            return
+        orphans = await self.store.orphans(sorted({_owner(prefix) for prefix in stored}))
+        self._looked_at = stored[-1] if len(stored) == _LOOKS_MAX else ""  # at the end: from the start
+        for prefix in stored:
+            if _owner(prefix) in orphans:
+                await self._discard(prefix)
+
+    async def _discard(self, prefix: str) -> None:
+        try:
+            await self.artifacts.delete(prefix)
+        except OSError as error:
+            _logger.warning("cannot be deleted: %s", error.strerror or error, extra={"of": prefix})
+        else:
+            _logger.info("deleted: it had no owner", extra={"of": prefix})
+
     async def _remove(self, job: Job) -> None:
         await drop_artifacts(self.artifacts, job)
         await self.store.mark_removed(job.account, job.id)
@@ -63,6 +93,11 @@ class Janitor:
     async def _forget(self, stored: StoredFile) -> None:
         await self.artifacts.delete(stored.key)
         await self.store.forget_file(stored.id)
+
+
+def _owner(prefix: str) -> str:
+    """The job or the upload that a prefix belongs to."""
+    return prefix.partition(".")[0]
 
 
 async def _each(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tempa.core.links import Links
     from tempa.jobs.model import Admission, CancelOutcome, Job, StoredArtifact, StoredFile
 
+_SHORT = ("file_format", "file_size_bytes", "download_url", "expires_at")
+
 
 def ticket(admission: Admission) -> dict[str, Any]:
     """The body of 202 (and of its replay, with the job's present status)."""
@@ -47,6 +49,7 @@ def job_view(job: Job, links: Links, queue_position: int | None = None) -> dict[
         "peak_rss_bytes": job.usage.peak_rss_bytes,
         "deadline_at": _time(job.deadline_at),
         "retained_until": rfc3339(job.retained_until),
+        "removed": job.removed,
         "tags": dict(job.request.tags),
     }
 
@@ -100,8 +103,9 @@ def _result(job: Job, links: Links) -> dict[str, Any] | None:
     if job.status is not Status.COMPLETED or job.result is None:
         return None
     artifacts = [_artifact(job.id, artifact, links) for artifact in job.result.artifacts]
-    first = artifacts[0]
-    short = {key: first[key] for key in ("file_format", "file_size_bytes", "download_url", "expires_at")}
+    short = {key: artifacts[0][key] for key in _SHORT}
+    if job.removed:  # what was made can still be read; there is nothing to follow a link to
+        artifacts, short = [], {**short, "download_url": None, "expires_at": None}
     return {**short, "artifacts": artifacts, "measurements": dict(job.result.measurements)}
 
 

@@ -6,9 +6,10 @@ Clients see these models; the OpenAPI document is made of them.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from tempa.core.events import FAMILIES
 
@@ -23,6 +24,21 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
+def _each_once(names: list[str]) -> list[str]:
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise PydanticCustomError("repeated", "Each event once; {name} is there twice", {"name": twice[:80]})
+    return names
+
+
+# What an entry may be is checked at the door, which names the entries that are none.
+EventNames = Annotated[
+    list[Annotated[str, Field(json_schema_extra={"enum": [*WEBHOOK_EVENTS]})]],
+    Field(max_length=len(WEBHOOK_EVENTS), json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_each_once),
+]
+
+
 class JobOptions(Strict):
     """What every job takes, whatever its engine."""
 
@@ -31,8 +47,9 @@ class JobOptions(Strict):
         description="Where to POST this job's events. https to a public address; "
         "at most `url_length_max` characters (GET /v1/limits).",
     )
-    webhook_events: list[str] | None = Field(
-        None, description="Which events to send there. Default: completed, failed and canceled."
+    webhook_events: EventNames | None = Field(
+        None,
+        description="Which events to send there, each once. Default: completed, failed and canceled.",
     )
     deadline_seconds: float | None = Field(
         None,
@@ -55,17 +72,26 @@ class JobOptions(Strict):
 class Tolerance(Strict):
     """How closely meshes follow the exact surface."""
 
-    linear: float | None = Field(None, description="Largest distance from the surface, mm.")
-    angular: float | None = Field(None, description="Largest angle between neighbouring facets, degrees.")
+    linear: float | None = Field(None, ge=1e-3, le=1e3, description="Largest distance from the surface, mm.")
+    angular: float | None = Field(
+        None, ge=1, le=90, description="Largest angle between neighbouring facets, degrees."
+    )
+
+
+Coordinate = Annotated[float, Field(ge=-1e19, le=1e19)]
+Corner = Annotated[list[Coordinate], Field(min_length=3, max_length=3)]
+Box = Annotated[list[Corner], Field(min_length=2, max_length=2)]
 
 
 class Checks(Strict):
     """What must hold for the part; one that does not fails the job with CHECK_FAILED."""
 
-    solids: int | None = Field(None, description="Number of solids.")
-    volume_min: float | None = Field(None, description="mm3")
-    volume_max: float | None = Field(None, description="mm3")
-    bounding_box: Any = Field(None, description="The box the part must lie in: [[x,y,z],[x,y,z]], mm.")
+    solids: int | None = Field(None, ge=1, le=1_000_000, description="Number of solids.")
+    volume_min: float | None = Field(None, ge=0, le=1e19, description="mm3")
+    volume_max: float | None = Field(None, ge=0, le=1e19, description="mm3")
+    bounding_box: Box | None = Field(
+        None, description="The box the part must lie in: [[x,y,z],[x,y,z]], mm, the least corner first."
+    )
     watertight: bool | None = Field(None, description="Whether every mesh edge has two faces.")
 
 
@@ -77,7 +103,12 @@ class GenerateModel(JobOptions):
     tree: dict[str, Any] | None = Field(None, description="A feature tree instead of a template.")
     parameters: dict[str, Any] | None = Field(None, description="The template's parameters, lengths in mm.")
     export_format: str | None = Field(None, description="One format; the one-element form of the next.")
-    export_formats: list[str] | None = Field(None, description="step, brep, stl, glb, 3mf. Default: step.")
+    export_formats: list[str] | None = Field(
+        None,
+        min_length=1,
+        json_schema_extra={"uniqueItems": True},
+        description="step, brep, stl, glb, 3mf; each once. Default: step.",
+    )
     tolerance: Tolerance | None = None
     checks: Checks | None = None
 
@@ -114,9 +145,9 @@ class ResultView(Answer):
 
     file_format: str
     file_size_bytes: int
-    download_url: str
-    expires_at: datetime
-    artifacts: list[ArtifactView]
+    download_url: str | None = Field(description="null once the files were removed.")
+    expires_at: datetime | None = Field(description="null once the files were removed.")
+    artifacts: list[ArtifactView] = Field(description="Empty once the files were removed.")
     measurements: dict[str, Any]
 
 
@@ -158,6 +189,7 @@ class JobView(Answer):
     peak_rss_bytes: int
     deadline_at: datetime | None = None
     retained_until: datetime
+    removed: bool = Field(False, description="Its files are gone: by DELETE, or their retention has ended.")
     tags: dict[str, str]
 
 

@@ -1,4 +1,4 @@
-"""A whole Tempa server as a child process, to be started, killed and started again by tests and benches."""
+"""A whole Tempa server as a child process: for tests, benches, and commands that need one of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
@@ -18,47 +18,58 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START_SECONDS = 30
-SEED_001: dict[str, Any] = {
-    "engine": "opencascade-brep",
-    "export_format": "step",
-    "parameters": {
-        "outer_diameter": 120.5,
-        "inner_diameter": 45.0,
-        "length": 300.0,
-        "fillet_radius": 2.5,
-        "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-    },
-}
+STOP_SECONDS = 30
+
+
+class StartFault(Exception):  # noqa: N818 - it says what is the case
+    """The server does not serve; its log says why."""
 
 
 @dataclass
 class Server:
-    """`tempa up` on one data directory. `stop` drains it, `kill` is kill -9."""
+    """`tempa up` on one data directory. `stop` drains it, `kill` is kill -9.
+
+    What it logs lies beside the data directory, if `log` names no other place.
+    """
 
     data_dir: Path
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
     process: subprocess.Popen[bytes] | None = None
     ready: Mapping[str, Any] | None = None
 
     def start(self) -> Self:
-        """Start, and wait until it says that it serves."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        log = (self.data_dir.parent / f"{self.data_dir.name}.log").open("ab")
-        with log:
+        """Start, and wait until it says that it serves. Raises StartFault."""
+        self.spawn()
+        self.wait_until_ready()
+        return self
+
+    def spawn(self) -> None:
+        """Start, in a session of its own: Ctrl-C is for us, who then stop it in good order."""
+        log = self.log or self.data_dir.with_name(f"{self.data_dir.name}.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir)]
+        with log.open("ab") as told:
             self.process = subprocess.Popen(
-                [
-                    sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir),
-                    "--ready-file", str(self.data_dir / "told.json"),
-                ],
-                stdout=subprocess.PIPE, stderr=log, env={**os.environ, **self.environment},
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=told,
+                env={**os.environ, **self.environment},
                 start_new_session=True,
-            )  # fmt: skip
+            )
+
+    def wait_until_ready(self) -> Mapping[str, Any]:
+        """Its ready file's content, once it serves. Raises StartFault."""
+        assert self.process
         assert self.process.stdout
         spoke, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)  # once it serves
-        assert spoke, f"no sign of life within {START_SECONDS} s; see {log.name}"
-        assert self.process.stdout.readline(), f"the server ended at its start; see {log.name}"
-        self.ready = json.loads((self.data_dir / "told.json").read_text())
-        return self
+        if not spoke:
+            raise StartFault(f"The server was not ready within {START_SECONDS} s.")
+        if not self.process.stdout.readline():
+            raise StartFault(f"The server ended at once: exit code {self.process.wait(STOP_SECONDS)}.")
+        self.ready = json.loads((self.data_dir / "ready.json").read_text())
+        return self.ready
 
     def __enter__(self) -> Self:
         return self if self.process else self.start()
@@ -74,10 +85,14 @@ class Server:
         self._ended(10)
 
     def stop(self) -> int:
-        """SIGTERM; returns the exit status."""
+        """SIGTERM, as a supervisor does, and SIGKILL only if that is not heard; returns the exit status."""
         assert self.process
         self.process.send_signal(signal.SIGTERM)
-        return self._ended(30)
+        try:
+            return self._ended(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self._ended(STOP_SECONDS)
 
     def _ended(self, seconds: float) -> int:
         assert self.process

@@ -6,17 +6,30 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tempa.core.accounts import new_secret_key
-from tempa.core.signing import new_secret
+from tempa.core.accounts import is_key_text, new_secret_key
+from tempa.core.signing import new_secret, secret_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FILE_NAME = "credentials.json"
+_MASTER_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class CredentialsUnusable(Exception):  # noqa: N818 - it says what is the case
+    """`credentials.json` is there and is not what we wrote. It was left as it is."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"{path} cannot be used: {why}. Restore it from a backup; or move it away, and the next start "
+            "makes a new API key, signing secret and master key (links that are out then stop working)."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +46,45 @@ class Credentials:
 
 
 def load_credentials(data_dir: Path) -> Credentials:
-    """Read the file, or make it. The caller holds the directory's lock."""
+    """Read the file, or make it. The caller holds the directory's lock. Raises `CredentialsUnusable`."""
     path = data_dir / FILE_NAME
     if path.exists():
-        return Credentials(**json.loads(path.read_text(encoding="utf-8")))
+        return _read(path)
     made = Credentials(new_secret_key(), new_secret(), secrets.token_hex(32))
     write_private(path, json.dumps(asdict(made), indent=2) + "\n")
     return made
+
+
+def _read(path: Path) -> Credentials:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no UTF-8: what a torn or foreign file is
+        raise CredentialsUnusable(path, "it is empty or not whole JSON") from error
+    if fault := _fault(document):
+        raise CredentialsUnusable(path, fault)
+    return Credentials(**document)
+
+
+def _fault(document: Any) -> str | None:
+    """What is wrong with it, in words that tell no secret."""
+    names = [*Credentials.__dataclass_fields__]
+    if not isinstance(document, dict) or sorted(document) != sorted(names):
+        return f"it is no JSON object of {', '.join(names)}"
+    rules: dict[str, Callable[[str], object]] = {
+        "api_key": is_key_text,
+        "webhook_secret": _is_secret,
+        "master_key": _MASTER_KEY.fullmatch,
+    }
+    values = {name: value if isinstance(value, str) else "" for name, value in document.items()}
+    wrong = [name for name, holds in rules.items() if not holds(values[name])]
+    return f"in it, {', '.join(wrong)}: not what we wrote" if wrong else None
+
+
+def _is_secret(text: str) -> bool:
+    try:
+        return bool(secret_key(text))
+    except ValueError:
+        return False
 
 
 def write_private(path: Path, text: str) -> None:

@@ -78,7 +78,10 @@ async def serve(
         url = _url(settings.server.host, listener)
         if not settings.server.public_url and not _loopback_networks(settings.server.host):
             _logger.warning("links will begin with %s: set server.public_url to what clients can reach", url)
-        async with _open_parts(settings, data_dir, opened, settings.server.public_url or url) as parts:
+        async with (
+            _open_artifacts(settings, data_dir) as artifacts,
+            _open_parts(settings, opened, artifacts, settings.server.public_url or url) as parts,
+        ):
             credentials = opened.credentials
             ready = Ready(
                 url=url,
@@ -122,12 +125,19 @@ async def open_data_dir(settings: Settings, data_dir: Path) -> AsyncGenerator[Op
 
 
 @contextlib.asynccontextmanager
+async def _open_artifacts(settings: Settings, data_dir: Path) -> AsyncGenerator[LocalArtifacts, None]:
+    """One server a folder, whatever its data directory: each would sweep away what only the other knows."""
+    artifacts = LocalArtifacts(_local_path(settings.artifacts.url, "file://") or data_dir / "artifacts")
+    with DirectoryLock(await asyncio.to_thread(artifacts.make_own)):
+        await asyncio.to_thread(artifacts.open)
+        yield artifacts
+
+
+@contextlib.asynccontextmanager
 async def _open_parts(
-    settings: Settings, data_dir: Path, opened: OpenedData, public_url: str
+    settings: Settings, opened: OpenedData, artifacts: LocalArtifacts, public_url: str
 ) -> AsyncGenerator[Parts, None]:
     clock = SystemClock()
-    artifacts = LocalArtifacts(_local_path(settings.artifacts.url, "file://") or data_dir / "artifacts")
-    artifacts.open()
     key = settings.links.key
     link_keys = (bytes.fromhex(key) if key else opened.credentials.derive("links"),)
     networks = [*settings.webhooks.allow_networks, *_loopback_networks(settings.server.host)]

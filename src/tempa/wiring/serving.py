@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,19 @@ from tempa import __version__
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.jobs.intake import Addresses, Intake
+from tempa.wiring.http_protocol import HttpBounds, bounded
+from tempa.wiring.open_files import connections_within, raise_limit
+from tempa.wiring.readiness import Readiness
 from tempa.wiring.roles import all_roles, run_roles
 
 _logger = logging.getLogger(__name__)
 
+# A client that takes nothing of its answer for this long (or is gone without a word) is dropped by
+# the kernel. Accepted sockets inherit it from the listener.
+_UNREAD_SECONDS = 60
+
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from tempa.wiring.parts import Parts
 
@@ -29,7 +36,9 @@ async def run(
     parts: Parts, listener: socket.socket, stop: asyncio.Event, announce: Callable[[], None]
 ) -> None:
     """Run the API and every role until `stop`, then drain. `announce` tells that it serves."""
-    server = _Server(_uvicorn_config(parts, stop), announce)
+    connections = connections_within(raise_limit(), parts.settings.server.connections_max)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
+    server = _Server(_uvicorn_config(parts, stop, HttpBounds(connections=connections)), announce)
     async with asyncio.TaskGroup() as group:
         group.create_task(run_roles(all_roles(parts), stop))
         group.create_task(_serve(server, listener, stop))
@@ -45,9 +54,11 @@ async def _serve(server: _Server, listener: socket.socket, stop: asyncio.Event) 
         stop.set()  # a server that could not start must not leave the roles running
 
 
-def _uvicorn_config(parts: Parts, stop: asyncio.Event) -> uvicorn.Config:
+def _uvicorn_config(parts: Parts, stop: asyncio.Event, bounds: HttpBounds) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(_api_parts(parts, stop)),
+        http=bounded(bounds),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -68,6 +79,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         ),
         meter=parts.meter,
         retention_days=settings.jobs.retention_days,
+        artifacts=parts.artifacts,
     )
     return ApiParts(
         version=__version__,
@@ -84,7 +96,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         engines=parts.engines,
         cors_origins=settings.server.cors_origins,
         render_metrics=lambda: _render_metrics(parts),
-        ready=lambda: _readiness(parts),
+        ready=Readiness(parts),
         file_retention_days=settings.jobs.file_retention_days,
         public_url=parts.public_url,
         stopping=stop,
@@ -105,14 +117,6 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._announce()
-
-
-async def _readiness(parts: Parts) -> Mapping[str, str]:
-    try:
-        await parts.jobs.job_by_id("")
-    except Exception as error:  # noqa: BLE001 - whatever ails the store, the answer is "not ready"
-        return {"store": type(error).__name__}
-    return {"store": "ok", "engines": "ok" if parts.engines else "none can be loaded"}
 
 
 async def _render_metrics(parts: Parts) -> tuple[bytes, str]:

@@ -6,7 +6,6 @@ value where it came from, and because importing one costs half a second at each 
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from ipaddress import ip_network
@@ -16,9 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from tempa.core.limits import Limits
+from tempa.wiring.environment import (
+    PREFIX,
+    environment_layers,
+    installed_engines,
+    nearest,
+    strays,
+    variable_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 SECRET_SETTINGS = frozenset({"links.key"})
 DEFAULT_FILE = "tempa.default.toml"
@@ -40,6 +47,7 @@ class Server(_Section):
     public_url: str
     cors_origins: tuple[str, ...]
     drain_seconds: float = Field(ge=0, le=600)
+    connections_max: int = Field(ge=16, le=1_000_000)
 
 
 class Store(_Section):
@@ -76,12 +84,23 @@ class Worker(_Section):
     slots: int = Field(ge=0, le=1024)
 
 
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return path
+
+
 class EngineSettings(_Section):
-    """One engine's switches; what is absent keeps the engine's own default."""
+    """One engine's switches; what is absent keeps the engine's own default.
+
+    `python` is the interpreter of an engine that runs in one of its own (its packages may not get on
+    with ours); one that runs in forks of this process's interpreter refuses it.
+    """
 
     enabled: bool = True
     timeout_seconds: float | None = Field(None, gt=0, le=86_400)
     memory_bytes: int | None = Field(None, ge=64 * 1024 * 1024)
+    python: Annotated[str, AfterValidator(_absolute)] | None = None
 
 
 def _network(text: str) -> str:
@@ -96,7 +115,7 @@ class Webhooks(_Section):
     backoff_base_seconds: float = Field(ge=0, le=3600)
     backoff_cap_seconds: float = Field(ge=0, le=86_400)
     timeout_seconds: float = Field(gt=0, le=30)
-    in_flight_max: int = Field(ge=1, le=1024)
+    in_flight_max: int = Field(ge=1, le=8192)
     allow_networks: tuple[Annotated[str, AfterValidator(_network)], ...]
     allow_http: bool
 
@@ -143,19 +162,20 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Read all layers. Raises `SettingsError` naming every setting that cannot be used."""
+    environment = os.environ if environment is None else environment
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     layers = [
         ("default", _flatten(tomllib.loads(default_text()))),
         *([(str(config), _flatten(_read(config)))] if config else []),
-        *_environment(os.environ if environment is None else environment),
+        *environment_layers(environment),
         ("flag", dict(flags or {})),
     ]
     for source, layer in layers:
         for name, value in layer.items():
             values[name] = value
             sources[name] = source
-    return _validate(values, sources)
+    return _validate(values, sources, strays(environment))
 
 
 def default_text() -> str:
@@ -193,28 +213,24 @@ def _flatten(document: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    layers = []
-    for name in sorted(environment):
-        if name.startswith("TEMPA_") and "__" in name:
-            parts = name.removeprefix("TEMPA_").lower().split("__")
-            if parts[0] == "engines":  # environment names have no hyphens, engines have
-                parts[1:2] = [parts[1].replace("_", "-")]
-            layers.append((name, {".".join(parts): _decode(environment[name])}))
-    return layers
+def _validate(values: Mapping[str, Any], sources: dict[str, str], unread: Sequence[str]) -> Settings:
+    faults = [*_explain_strays(unread), *_unknown_engines(values, sources)]
+    try:
+        settings = Settings.model_validate(_tree(values))
+    except ValidationError as error:
+        raise SettingsError("\n".join([*faults, *_explain(error, sources)])) from None
+    if settings.jobs.beat_seconds * 2 > settings.jobs.lease_seconds:
+        faults.append(
+            "jobs.beat_seconds must be at most half of jobs.lease_seconds: one lost beat must not lose a job"
+        )
+    if faults:
+        raise SettingsError("\n".join(faults))
+    settings._sources.update(sources)  # noqa: SLF001 - our own class
+    return settings
 
 
-def _decode(text: str) -> Any:
-    """Lists and tables are JSON; everything else is text, for the model to read."""
-    if text[:1] in {"[", "{"}:
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            return text
-    return text
-
-
-def _validate(values: Mapping[str, Any], sources: dict[str, str]) -> Settings:
+def _tree(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections as tables again."""
     tree: dict[str, Any] = {section: {} for section in Settings.model_fields}
     for name, value in values.items():
         section, _, rest = name.partition(".")
@@ -223,29 +239,59 @@ def _validate(values: Mapping[str, Any], sources: dict[str, str]) -> Settings:
         for part in parts[:-1]:
             node = node.setdefault(part, {})
         node[parts[-1]] = value
-    try:
-        settings = Settings.model_validate(tree)
-    except ValidationError as error:
-        raise SettingsError(_explain(error, sources)) from None
-    if settings.jobs.beat_seconds * 2 > settings.jobs.lease_seconds:
-        raise SettingsError(
-            "jobs.beat_seconds must be at most half of jobs.lease_seconds: one lost beat must not lose a job"
-        )
-    settings._sources.update(sources)  # noqa: SLF001 - our own class
-    return settings
+    return tree
+
+
+def _known_names() -> list[str]:
+    """Every setting there is, by its dotted name."""
+    names = []
+    for section, field in Settings.model_fields.items():
+        if section == "engines":
+            engines = installed_engines()
+            names += [f"engines.{name}.{key}" for name in engines for key in EngineSettings.model_fields]
+        else:
+            assert isinstance(field.annotation, type)
+            assert issubclass(field.annotation, BaseModel)
+            names += [f"{section}.{key}" for key in field.annotation.model_fields]
+    return names
+
+
+def _explain_strays(unread: Sequence[str]) -> Iterator[str]:
+    for name in unread:
+        yield f"{name}: {_unknown(name, name)} [from the environment]"
+
+
+def _unknown_engines(values: Mapping[str, Any], sources: Mapping[str, str]) -> Iterator[str]:
+    set_by = {name.split(".")[1]: sources[name] for name in values if name.startswith("engines.")}
+    if not set_by:
+        return
+    installed = installed_engines()
+    for engine, source in set_by.items():
+        if engine not in installed:
+            offered = ", ".join(installed) or "none"
+            yield f"engines.{engine}: there is no such engine; installed: {offered} [from {source}]"
+
+
+def _explain(error: ValidationError, sources: Mapping[str, str]) -> Iterator[str]:
+    for entry in error.errors(include_url=False):
+        name = ".".join(str(part) for part in entry["loc"])
+        known = next((key for key in sources if _same_branch(key, name)), name)
+        source = sources.get(known, "default")
+        what = _unknown(name, source) if entry["type"] == "extra_forbidden" else entry["msg"]
+        yield f"{name}: {what} [from {source}]"
+
+
+def _unknown(name: str, source: str) -> str:
+    known = _known_names()
+    if source.startswith(PREFIX):
+        return "is no setting" + _meant(nearest(source, map(variable_of, known)))
+    return "is no setting" + _meant(nearest(name, known))
+
+
+def _meant(name: str | None) -> str:
+    return f"; did you mean {name}?" if name else "; tempa.default.toml has all of them"
 
 
 def _same_branch(one: str, other: str) -> bool:
     """Whether one dotted name lies in the other: a list's element, or a section's key."""
     return one == other or one.startswith(other + ".") or other.startswith(one + ".")
-
-
-def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
-    lines = []
-    for entry in error.errors(include_url=False):
-        name = ".".join(str(part) for part in entry["loc"])
-        known = next((key for key in sources if _same_branch(key, name)), name)
-        unknown = entry["type"] == "extra_forbidden"
-        what = "is no setting (see tempa.default.toml)" if unknown else entry["msg"]
-        lines.append(f"{name}: {what} [from {sources.get(known, 'default')}]")
-    return "\n".join(lines)

@@ -28,6 +28,7 @@ from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Completed, Failed, JobError, Lease, Result, Usage
 from tempa.jobs.ports import MadeFile
 from tempa.testing.trial_engine import TrialEngine
+from tempa.wiring.http_protocol import HttpBounds, bounded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,7 +168,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     parts = _parts(store, wake, artifacts, url)
     app = create_app(parts)
-    server = _Announcing(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    http = bounded(HttpBounds())
+    server = _Announcing(uvicorn.Config(app, http=http, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         async with asyncio.timeout(SECONDS):

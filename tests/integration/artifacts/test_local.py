@@ -215,3 +215,39 @@ async def test_two_may_delete_the_same(store: LocalArtifacts, monkeypatch: pytes
 async def test_no_key_leads_outside(store: LocalArtifacts, key: str) -> None:
     with pytest.raises(AssertionError):
         await store.path(key)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["with the root", "all in the root"])
+async def test_what_somebody_emptied_is_made_anew(
+    store: LocalArtifacts, flushed: list[str], *, whole: bool
+) -> None:
+    """And is as closed and as durable as at first."""
+    await store.receive(new_id("file"), chunks(b"x"), 1)  # its shard counts as flushed from now on
+    shutil.rmtree(store.root)
+    if not whole:
+        store.root.mkdir(mode=0o700)
+    flushed.clear()
+
+    prefix = f"{new_id('cad')}.a1"
+    folder = store.scratch(prefix)
+    (folder / "model.step").write_bytes(b"solid")
+    (kept,) = await store.keep(prefix, folder, [STEP])
+
+    path = await store.path(kept.key)
+    assert path is not None
+    assert path.read_bytes() == b"solid"
+    shard = path.parent.parent
+    assert flushed[-4:] == ["model.step", prefix, "artifacts", shard.name]
+    assert (store.root.parent.name in flushed) is whole
+    assert [place.stat().st_mode & 0o777 for place in (store.root, shard)] == [0o700] * 2
+
+
+async def test_an_upload_needs_no_folder_to_be_there(store: LocalArtifacts) -> None:
+    shutil.rmtree(store.root)
+    key = new_id("file")
+
+    await store.receive(key, chunks(b"abc"), 3)
+
+    path = await store.path(key)
+    assert path is not None
+    assert path.read_bytes() == b"abc"

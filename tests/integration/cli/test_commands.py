@@ -207,11 +207,60 @@ def test_a_port_that_is_taken_is_told_with_the_way_out(home: dict[str, str]) -> 
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("credentials.json", b'{"api_key": "temp'), ("tempa.db", b"no database" * 1000)]
+)
+def test_a_damaged_file_of_the_data_directory_is_told_in_one_sentence(
+    home: dict[str, str], tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / "tempa").mkdir()
+    (tmp_path / "tempa" / name).write_bytes(content)
+
+    result = tempa(home, "up", "--port", "0")
+
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(str(tmp_path / "tempa" / name))
+    assert "Restore it from a backup; or move it away" in line
+    assert (tmp_path / "tempa" / name).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("TEMPA_SERVER_PORT", "did you mean TEMPA_SERVER__PORT?"),
+        ("TEMPA_ENGINES__NOPE__ENABLED", "installed: opencascade-brep, trial"),
+        ("TEMPA_ENGINES__TRIAL__PYTHON", "leave this setting out"),
+    ],
+)
+def test_a_variable_that_would_do_nothing_stops_the_start(
+    home: dict[str, str], variable: str, words: str
+) -> None:
+    result = tempa({**home, variable: sys.executable}, "up", "--port", "0")
+
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert words in result.stderr
+
+
 def test_two_servers_do_not_share_a_directory(served: Served) -> None:
     result = tempa(served.home, "up", "--port", "0")
 
     assert result.returncode == 1
     assert f"in use by process {served.ready['pid']}" in result.stderr
+
+
+def test_two_servers_do_not_share_their_artifacts(home: dict[str, str], tmp_path: Path) -> None:
+    """Of each other's uploads they would know nothing, and sweep them away."""
+    shared = {**home, "TEMPA_ARTIFACTS__URL": f"file://{tmp_path}/shared"}
+    with running(shared, "up", "--port", "0", "--data", str(tmp_path / "one")) as (process, printed):
+        pid = json.loads(printed.readline())["pid"]
+        result = tempa(shared, "up", "--port", "0", "--data", str(tmp_path / "two"))
+
+        assert result.returncode == 1
+        assert f"in use by process {pid}" in result.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_SECONDS) == 0
 
 
 def test_listen_verifies_what_the_server_sends(served: Served, tmp_path: Path) -> None:

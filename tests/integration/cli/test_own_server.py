@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
-
-from tempa.cli.local_server import _wait_until_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +50,16 @@ def read_until(stream: IO[str] | None, words: str) -> str:
         if words in line:
             return line
     pytest.fail(f"it ended and never said {words!r}")
+
+
+def wait_for(ready: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The ready file's content, where nothing can be read of what the server prints."""
+    for _ in range(TIMEOUT_SECONDS * 50):
+        if ready.exists():  # renamed into place: whole or not there
+            return dict(json.loads(ready.read_text()))
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"it ended: {process.wait(0.02)}")
+    pytest.fail("it was never ready")
 
 
 def is_alive(pid: int) -> bool:
@@ -104,6 +112,20 @@ def test_run_takes_its_server_and_its_folder_with_it(
     assert list((tmp_path / "passing").iterdir()) == []
 
 
+def test_a_server_that_does_not_come_up_says_why(home: dict[str, str], tmp_path: Path) -> None:
+    example = str(ROOT / "examples/flanged-tube.json")
+    wrong = {**home, "TEMPA_JOBS__LEASE_SECONDS": "long"}
+
+    with running(wrong, "run", "cad", example, "-o", str(tmp_path / "out")) as process:
+        _, said = process.communicate(timeout=TIMEOUT_SECONDS)
+
+    assert process.returncode == 1
+    assert "The server ended at once: exit code 2." in said
+    assert "jobs.lease_seconds" in said  # the end of its log
+    assert "Traceback" not in said
+    assert list((tmp_path / "passing").iterdir()) == []
+
+
 def test_the_demo_takes_its_server_with_it(home: dict[str, str], tmp_path: Path) -> None:
     with running(home, "demo", "-o", str(tmp_path / "demo")) as process:
         read_until(process.stdout, "Server")
@@ -130,7 +152,7 @@ def test_up_serves_whoever_reads_what_it_prints(home: dict[str, str], tmp_path: 
     with log.open("wb") as said, subprocess.Popen(command, env=home, stdout=stdout, stderr=said) as process:
         os.close(stdout)
         try:
-            url = _wait_until_ready(process, ready, log)["url"]
+            url = wait_for(ready, process)["url"]
             with urllib.request.urlopen(f"{url}/livez", timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - http
                 assert answer.status == 200
             process.terminate()

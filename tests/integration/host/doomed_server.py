@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -21,8 +22,12 @@ async def _serve(module: str, folder: Path) -> None:
     limits = RunLimits(timeout_seconds=60, memory_bytes=1 << 30)
     attempt = asyncio.create_task(host.run(Order("wild", module, "fork", work, folder, limits), _tell))
     await asyncio.wait({attempt}, timeout=0)  # let it start its zygote
-    _tell(f"zygote {host.health()[0].pid}", None)
+    _tell(f"zygote {_only_child()}", None)
     await attempt
+
+
+def _only_child() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").strip()
 
 
 asyncio.run(_serve(sys.argv[1], Path(sys.argv[2])))

@@ -13,6 +13,7 @@ import pytest
 
 from tempa.engines.host.engine_host import EngineHost
 from tempa.jobs.ports import Broke, Made
+from tests.integration.host.zygotes import zygote_pids
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -61,13 +62,12 @@ async def test_cancelling_while_the_engine_loads_leaves_the_next_attempt_its_zyg
 ) -> None:
     async with running(run("make", text="x")) as attempt:
         await asyncio.wait({attempt}, timeout=0)
-        (loading,) = host.health()
-        assert not loading.loaded
+        loading = zygote_pids()
         attempt.cancel()
         with pytest.raises(asyncio.CancelledError):
             await attempt
     assert isinstance(await run("make", text="x"), Made)
-    assert [zygote.pid for zygote in host.health()] == [loading.pid]
+    assert zygote_pids() == loading != []
 
 
 @pytest.mark.parametrize("then", ["wait", "leave"])
@@ -121,7 +121,7 @@ async def test_one_attempts_crash_and_hang_are_nothing_to_its_neighbours(
     )
     codes = [outcome.error.code if isinstance(outcome, Broke) else None for outcome in outcomes]
     assert codes == ["KERNEL_CRASHED", None, "KERNEL_TIMEOUT", None, "KERNEL_CRASHED", None, "INTERNAL", None]
-    assert len(host.health()) == 1
+    assert len(zygote_pids()) == 1
 
 
 async def test_a_zygote_killed_in_mid_run_loses_the_attempt_and_nothing_more(
@@ -129,36 +129,36 @@ async def test_a_zygote_killed_in_mid_run_loses_the_attempt_and_nothing_more(
 ) -> None:
     async with running(run("grandchild", then="wait")) as attempt:
         await watcher.reached("grandchild")
-        (first,) = host.health()
-        os.kill(first.pid, signal.SIGKILL)
+        (first,) = zygote_pids()
+        os.kill(first, signal.SIGKILL)
         outcome = await asyncio.wait_for(attempt, DEATH_SECONDS)
     assert isinstance(outcome, Broke)
     assert (outcome.error.code, outcome.error.retryable) == ("WORKER_LOST", True)
     assert watcher.processes.gone("begun")
     assert watcher.processes.gone("grandchild", DEATH_SECONDS)
     assert isinstance(await run("make", text="x"), Made)
-    (second,) = host.health()
-    assert second.pid != first.pid
+    (second,) = zygote_pids()
+    assert second != first
 
 
 async def test_a_zygote_that_died_idle_is_replaced_unnoticed(
     host: EngineHost, run: Any, processes: Any
 ) -> None:
-    await host.warm("wild_engine")
-    (first,) = host.health()
-    processes.hold("zygote", first.pid)
-    os.kill(first.pid, signal.SIGKILL)
+    await run("make", text="x")
+    (first,) = zygote_pids()
+    processes.hold("zygote", first)
+    os.kill(first, signal.SIGKILL)
     assert processes.gone("zygote", DEATH_SECONDS)
     assert isinstance(await run("make", text="x"), Made)
 
 
 async def test_a_zygote_dies_of_no_signal_that_is_meant_for_the_server(host: EngineHost, run: Any) -> None:
-    await host.warm("wild_engine")
-    (zygote,) = host.health()
+    await run("make", text="x")
+    (zygote,) = zygote_pids()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        os.kill(zygote.pid, number)
+        os.kill(zygote, number)
     assert isinstance(await run("make", text="x"), Made)
-    assert [health.pid for health in host.health()] == [zygote.pid]
+    assert zygote_pids() == [zygote]
 
 
 @pytest.mark.parametrize("end", ["cancel", "time limit"])
@@ -167,9 +167,9 @@ async def test_a_zygote_that_does_not_answer_dies_with_the_attempt(
 ) -> None:
     async with running(run("spin_in_c", timeout_seconds=0.5)) as attempt:
         await watcher.reached("begun")
-        (stuck,) = host.health()
-        watcher.processes.hold("zygote", stuck.pid)
-        os.kill(stuck.pid, signal.SIGSTOP)
+        (stuck,) = zygote_pids()
+        watcher.processes.hold("zygote", stuck)
+        os.kill(stuck, signal.SIGSTOP)
         if end == "cancel":
             attempt.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -184,10 +184,10 @@ async def test_a_zygote_that_does_not_answer_dies_with_the_attempt(
 async def test_cancelling_an_attempt_that_waits_for_a_stuck_zygote_is_bounded_too(
     host: EngineHost, run: Any, processes: Any
 ) -> None:
-    await host.warm("wild_engine")
-    (stuck,) = host.health()
-    processes.hold("zygote", stuck.pid)
-    os.kill(stuck.pid, signal.SIGSTOP)
+    await run("make", text="x")
+    (stuck,) = zygote_pids()
+    processes.hold("zygote", stuck)
+    os.kill(stuck, signal.SIGSTOP)
     async with running(run("make", text="x")) as attempt:
         await asyncio.wait({attempt}, timeout=0)
         attempt.cancel()
@@ -198,12 +198,13 @@ async def test_cancelling_an_attempt_that_waits_for_a_stuck_zygote_is_bounded_to
 
 async def test_a_zygote_that_does_not_fork_is_replaced(processes: Any, make_order: Any) -> None:
     host = EngineHost(extra_path=[RUNNERS], fork_seconds=0.3)
-    await host.warm("wild_engine")
-    (stuck,) = host.health()
-    processes.hold("zygote", stuck.pid)
-    os.kill(stuck.pid, signal.SIGSTOP)
-    made = await asyncio.wait_for(host.run(make_order("make", text="x"), ignore), DEATH_SECONDS)
-    assert isinstance(made, Made)
+    await host.run(make_order("make", text="x"), ignore)
+    (stuck,) = zygote_pids()
+    processes.hold("zygote", stuck)
+    os.kill(stuck, signal.SIGSTOP)
+    for _ in range(2):  # the first child was forked ahead
+        made = await asyncio.wait_for(host.run(make_order("make", text="x"), ignore), DEATH_SECONDS)
+        assert isinstance(made, Made)
     assert processes.gone("zygote")
     await host.close()
 
@@ -211,29 +212,30 @@ async def test_a_zygote_that_does_not_fork_is_replaced(processes: Any, make_orde
 async def test_closing_ends_everything(watcher: Any, host: EngineHost, run: Any) -> None:
     async with running(run("grandchild", then="wait")) as attempt:
         await watcher.reached("grandchild")
-        watcher.processes.hold("zygote", host.health()[0].pid)
+        watcher.processes.hold("zygote", *zygote_pids())
         await host.close()
         outcome = await attempt
     assert outcome.error.code == "WORKER_LOST"
-    assert host.health() == ()
+    assert zygote_pids() == []
     assert watcher.processes.gone("zygote")
     assert watcher.processes.gone("begun")
     assert watcher.processes.gone("grandchild", DEATH_SECONDS)
 
 
 async def test_closing_does_not_wait_for_a_zygote_that_does_not_answer(
-    host: EngineHost, processes: Any
+    host: EngineHost, run: Any, processes: Any
 ) -> None:
-    await host.warm("wild_engine")
-    (stuck,) = host.health()
-    processes.hold("zygote", stuck.pid)
-    os.kill(stuck.pid, signal.SIGSTOP)
+    await run("make", text="x")
+    (stuck,) = zygote_pids()
+    processes.hold("zygote", stuck)
+    os.kill(stuck, signal.SIGSTOP)
     await asyncio.wait_for(host.close(), DEATH_SECONDS)
     assert processes.gone("zygote")
 
 
-async def test_no_timer_is_left_of_an_attempt_that_ended(run: Any) -> None:
+async def test_no_timer_is_left_of_an_attempt_that_ended(host: EngineHost, run: Any) -> None:
     await run("make", text="x")
+    await host.close()  # the child may still be on its way out: until then it has a time limit
     timers = getattr(asyncio.get_running_loop(), "_scheduled")  # noqa: B009 - asyncio's own, and private
     pending = {timer._callback.__qualname__ for timer in timers if not timer.cancelled()}
     assert not {name for name in pending if name.startswith(("Watch.", "Attempt."))}

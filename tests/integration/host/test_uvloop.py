@@ -13,6 +13,7 @@ import uvloop
 
 from tempa.engines.host.engine_host import EngineHost
 from tempa.jobs.ports import Broke, Made
+from tests.integration.host.zygotes import zygote_pids
 
 if TYPE_CHECKING:
     from tempa.jobs.ports import Order
@@ -39,7 +40,7 @@ def test_the_host_does_on_uvloop_what_it_does_on_asyncio(make_order: Any, watche
         ]
         lost = asyncio.create_task(code(make_order("ignore_sigterm")))
         await watcher.reached("deaf")
-        os.kill(host.health()[0].pid, signal.SIGKILL)
+        os.kill(zygote_pids()[0], signal.SIGKILL)
         codes.append(await lost)
         canceled = asyncio.create_task(host.run(make_order("grandchild", then="wait"), watcher))
         await watcher.reached("grandchild")

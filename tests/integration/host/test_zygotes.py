@@ -4,41 +4,38 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tempa.core.errors import TempaError
 from tempa.engines.host.engine_host import EngineHost
-from tempa.jobs.ports import Broke, Made
-
-if TYPE_CHECKING:
-    from tempa.engines.host.zygote_handle import ZygoteHealth
+from tempa.jobs.ports import Broke
+from tests.integration.host.zygotes import zygote_pids
 
 RUNNERS = Path(__file__).parent / "runners"
 
 
+def ignore(stage: str, fraction: float | None) -> None:
+    pass
+
+
 async def test_nothing_is_started_before_it_is_needed(host: EngineHost, run: Any) -> None:
-    assert host.health() == ()
+    assert zygote_pids() == []
     await run("make", text="x")
-    (zygote,) = host.health()
-    assert zygote.loaded
-    assert zygote.running == 0
+    assert len(zygote_pids()) == 1
 
 
-async def test_warming_loads_the_engine_once(host: EngineHost, run: Any) -> None:
-    await asyncio.gather(host.warm("wild_engine"), host.warm("wild_engine"))
-    (zygote,) = host.health()
-    assert (zygote.module, zygote.loaded) == ("wild_engine", True)
-    assert 5_000_000 < zygote.rss_bytes < 100_000_000
-    assert isinstance(await run("make", text="x"), Made)
-    assert pids(host) == [zygote.pid]
+async def test_attempts_that_come_together_load_the_engine_once(run: Any) -> None:
+    first, second = await asyncio.gather(run("look_around"), run("look_around"))
+    zygotes = [outcome.measurements["zygote"] for outcome in (first, second, await run("look_around"))]
+    assert zygotes == 3 * zygote_pids()
 
 
-async def test_each_engine_has_its_own_zygote(host: EngineHost) -> None:
-    await asyncio.gather(host.warm("wild_engine"), host.warm("late_thread"))
-    assert {zygote.module for zygote in host.health()} == {"wild_engine", "late_thread"}
-    assert len(set(pids(host))) == 2
+async def test_each_engine_has_its_own_zygote(run: Any) -> None:
+    outcomes = await asyncio.gather(run("look_around"), run("", module="late_thread"))
+    zygotes = [outcome.measurements["zygote"] for outcome in outcomes]
+    assert sorted(zygotes) == zygote_pids()
+    assert zygotes[0] != zygotes[1]
 
 
 @pytest.mark.parametrize(
@@ -57,19 +54,18 @@ async def test_an_engine_that_cannot_be_loaded_is_unavailable(
     assert isinstance(outcome, Broke)
     assert (outcome.error.code, outcome.error.retryable) == ("ENGINE_UNAVAILABLE", False)
     assert outcome.error.detail["kernel"].startswith(reason)
-    assert host.health() == ()
-    with pytest.raises(TempaError, match="ENGINE_UNAVAILABLE"):
-        await host.warm(module)
+    assert zygote_pids() == []
 
 
-async def test_loading_has_a_time_limit(processes: Any) -> None:
+async def test_loading_has_a_time_limit(processes: Any, make_order: Any) -> None:
     host = EngineHost(extra_path=[RUNNERS], load_seconds=0.5)
-    warming = asyncio.create_task(host.warm("endless_load"))
-    await asyncio.wait({warming}, timeout=0)
-    processes.hold("zygote", host.health()[0].pid)
-    with pytest.raises(TempaError) as caught:
-        await warming
-    assert caught.value.detail == {"kernel": "not loaded within 0.5 s"}
+    attempt = asyncio.create_task(host.run(make_order("", module="endless_load"), ignore))
+    await asyncio.wait({attempt}, timeout=0)
+    processes.hold("zygote", *zygote_pids())
+    outcome = await attempt
+    assert isinstance(outcome, Broke)
+    assert outcome.error.code == "ENGINE_UNAVAILABLE"
+    assert outcome.error.detail == {"kernel": "not loaded within 0.5 s"}
     assert processes.gone("zygote")
     await host.close()
 
@@ -79,7 +75,7 @@ async def test_closing_does_not_wait_for_an_engine_that_loads(
 ) -> None:
     attempt = asyncio.create_task(run("make", module="endless_load"))
     await asyncio.wait({attempt}, timeout=0)
-    processes.hold("zygote", host.health()[0].pid)
+    processes.hold("zygote", *zygote_pids())
     await asyncio.wait_for(host.close(), 2.0)
     assert processes.gone("zygote")
     assert (await attempt).error.code == "WORKER_LOST"
@@ -88,13 +84,13 @@ async def test_closing_does_not_wait_for_an_engine_that_loads(
 async def test_a_closed_host_runs_nothing(host: EngineHost, run: Any) -> None:
     await host.close()
     assert (await run("make", text="x")).error.code == "WORKER_LOST"
-    assert host.health() == ()
+    assert zygote_pids() == []
 
 
 async def test_a_kill_while_loading_is_not_the_engines_fault(host: EngineHost, run: Any) -> None:
     attempt = asyncio.create_task(run("make", module="endless_load"))
     await asyncio.wait({attempt}, timeout=0)
-    os.kill(host.health()[0].pid, signal.SIGKILL)
+    os.kill(zygote_pids()[0], signal.SIGKILL)
     outcome = await asyncio.wait_for(attempt, 2.0)
     assert (outcome.error.code, outcome.error.retryable) == ("WORKER_LOST", True)
 
@@ -107,8 +103,6 @@ async def test_an_interpreter_that_is_not_there_is_an_engine_that_is_not_there(
     assert isinstance(outcome, Broke)
     assert outcome.error.code == "ENGINE_UNAVAILABLE"
     assert outcome.error.detail == {"kernel": "FileNotFoundError: No such file or directory"}
-    with pytest.raises(TempaError, match="ENGINE_UNAVAILABLE"):
-        await host.warm("wild_engine")
     await host.close()
 
 
@@ -122,10 +116,11 @@ async def test_a_thread_in_the_zygote_forbids_forks_and_a_new_zygote_takes_over(
     processes.hold("first", first)
     os.kill(first, signal.SIGUSR1)
     assert await asyncio.wait_for(asyncio.to_thread(fifo.read_text, encoding="utf-8"), 5.0) == "started"
+    await run("", module="late_thread")  # its child may have been forked before there was a thread
     second = (await run("", module="late_thread")).measurements["zygote"]
     assert second != first
     assert processes.gone("first", 2.0)
-    assert pids(host) == [second]
+    assert zygote_pids() == [second]
 
 
 async def test_a_spoiled_zygote_lets_its_attempts_finish(
@@ -134,14 +129,16 @@ async def test_a_spoiled_zygote_lets_its_attempts_finish(
     os.mkfifo(tmp_path / "word")
     running = asyncio.create_task(run("wait_for_word"))
     await watcher.reached("begun")
-    watcher.processes.hold("first", host.health()[0].pid)
-    host._fork._current["wild_engine"].retire()
-    assert isinstance(await run("make", text="x"), Made)
-    assert {zygote.running for zygote in host.health()} == {0, 1}
+    (first,) = zygote_pids()
+    watcher.processes.hold("first", first)
+    cycle: Any = host._cycles["fork"]
+    cycle._current["wild_engine"].retire()
+    assert (await run("look_around")).measurements["zygote"] != first
+    assert not watcher.processes.gone("first")
     await asyncio.to_thread((tmp_path / "word").write_text, "go", encoding="utf-8")
     made = await running
     assert made.measurements == {"word": "go"}
-    assert watcher.processes.gone("first", 2.0)
+    assert await asyncio.to_thread(watcher.processes.gone, "first", 2.0)
 
 
 async def test_an_engine_that_always_starts_threads_is_unavailable(host: EngineHost, run: Any) -> None:
@@ -149,8 +146,3 @@ async def test_an_engine_that_always_starts_threads_is_unavailable(host: EngineH
     assert isinstance(outcome, Broke)
     assert outcome.error.code == "ENGINE_UNAVAILABLE"
     assert outcome.error.detail["kernel"].startswith("ThreadStartedError")
-
-
-def pids(host: EngineHost) -> list[int]:
-    zygotes: tuple[ZygoteHealth, ...] = host.health()
-    return [zygote.pid for zygote in zygotes]

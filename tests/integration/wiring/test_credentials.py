@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import stat
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tempa.core.accounts import is_key_text
-from tempa.wiring.credentials import load_credentials, write_private
+from tempa.wiring.credentials import CredentialsUnusable, load_credentials, write_private
 from tempa.wiring.logs import configure
 from tempa.wiring.settings import Log
 
@@ -31,6 +32,38 @@ def test_a_derived_key_is_stable_and_one_purpose_tells_nothing_of_another(tmp_pa
     assert made.derive("links") == made.derive("links")
     assert made.derive("links") != made.derive("other")
     assert len(made.derive("links")) == 32
+
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "empty": lambda text: "",
+    "torn": lambda text: text[: len(text) // 2],
+    "no UTF-8": lambda text: "\udcff" + text,
+    "a list": lambda text: "[]",
+    "too much": lambda text: json.dumps({**json.loads(text), "more": "x"}),
+    "too little": lambda text: json.dumps({"api_key": json.loads(text)["api_key"]}),
+    "no key": lambda text: text.replace("tempa_sk_", "tempa_"),
+    "no secret": lambda text: text.replace("whsec_", "whsec_!"),
+    "short": lambda text: json.dumps({**json.loads(text), "master_key": "ab" * 31}),
+    "a number": lambda text: json.dumps({**json.loads(text), "master_key": 7}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_credentials_that_are_damaged_are_told_with_the_way_out_and_left_alone(
+    tmp_path: Path, damage: Callable[[str], str]
+) -> None:
+    made = load_credentials(tmp_path)
+    path = tmp_path / "credentials.json"
+    path.write_text(damage(path.read_text()), errors="surrogateescape")
+    before = path.read_bytes()
+
+    with pytest.raises(CredentialsUnusable, match="Restore it from a backup; or move it away") as caught:
+        load_credentials(tmp_path)
+
+    assert str(caught.value).startswith(f"{path} cannot be used: ")
+    assert path.read_bytes() == before
+    for secret in (made.api_key, made.webhook_secret, made.master_key):
+        assert secret not in str(caught.value)
 
 
 def test_a_private_file_appears_whole(tmp_path: Path) -> None:

@@ -1,24 +1,21 @@
-"""What holds a server together: roles that are started again, what may be called, what counts as ready."""
+"""What holds a server together: roles that are started again, what may be called, how many may come."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
 
 import pytest
 
-from tempa.core.errors import StoreUnavailable
-from tempa.wiring import embedded, roles, serving
+from tempa.wiring import embedded, roles
+from tempa.wiring.open_files import connections_within
 from tempa.wiring.settings import load_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tempa.wiring.parts import Parts
 
 
 class Breaking:
@@ -53,33 +50,52 @@ def test_no_other_server_may(host: str) -> None:
     assert embedded._loopback_networks(host) == ()
 
 
-class Store:
-    """A store that is there, or is not."""
-
-    def __init__(self, fault: Exception | None) -> None:
-        self._fault = fault
-
-    async def job_by_id(self, job_id: str) -> None:
-        if self._fault:
-            raise self._fault
+def test_the_server_may_open_as_many_files_as_it_is_allowed_to() -> None:
+    """In a process of its own: what is lowered here cannot be raised again."""
+    script = (
+        "import resource\n"
+        "from tempa.wiring.open_files import raise_limit\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 700))\n"
+        "assert raise_limit() == 700 == resource.getrlimit(resource.RLIMIT_NOFILE)[0]\n"
+        "assert raise_limit() == 700\n"
+    )
+    subprocess.run([sys.executable, "-c", script], timeout=60, check=True)
 
 
 @pytest.mark.parametrize(
-    ("fault", "engines", "told"),
-    [
-        (None, {"e": 1}, {"store": "ok", "engines": "ok"}),
-        (None, {}, {"store": "ok", "engines": "none can be loaded"}),
-        (StoreUnavailable(), {"e": 1}, {"store": "StoreUnavailable"}),
-    ],
+    ("files", "wanted", "connections"),
+    [(1 << 20, 4096, 4096), (1024, 4096, 384), (8448, 4096, 4096), (8446, 4096, 4095), (200, 4096, 1)],
 )
-async def test_ready_means_that_the_store_answers_and_something_runs(
-    fault: Exception | None, engines: dict[str, Any], told: dict[str, str]
-) -> None:
-    class Some:
-        jobs = Store(fault)
+def test_connections_leave_files_for_everything_else(files: int, wanted: int, connections: int) -> None:
+    assert connections_within(files, wanted) == connections
 
-    Some.engines = engines  # type: ignore[attr-defined]
-    assert await serving._readiness(cast("Parts", Some)) == told
+
+async def test_the_server_is_held_to_its_bounds(tmp_path: Path) -> None:
+    """Told from outside: the cap, a head without an end, and what becomes of those who do not read."""
+    settings = load_settings(environment={}, flags={"server.port": 0, "server.connections_max": 16})
+    ready: asyncio.Future[embedded.Ready] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(embedded.serve(settings, tmp_path, None, ready.set_result))
+    async with asyncio.timeout(30):
+        port = int((await ready).url.rpartition(":")[2])
+        lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(17)]
+        assert b"503 Service Unavailable" in await lines[-1][0].readline()
+        lines[0][1].write(b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 100_000)
+        assert b"431 Request Header Fields Too Large" in await lines[0][0].readline()
+        assert accepted_timeout(port) == 60_000
+        for _, writer in lines:
+            writer.close()
+            await writer.wait_closed()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await serving
+
+
+def accepted_timeout(port: int) -> int:
+    """`TCP_USER_TIMEOUT` of a socket that this process has accepted at `port`, in milliseconds."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as held:
+            if held.family == socket.AF_INET and held.getsockname()[1] == port and held.getpeername():
+                return held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    raise AssertionError("no connection is open")
 
 
 def test_sigterm_while_it_starts_ends_it_in_good_order(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ async def test_bytes_that_could_not_be_entered_are_dropped(world: World, http: h
 
 async def test_a_full_disk_is_503(world: World, http: httpx2.AsyncClient) -> None:
     (world.folder / ".tempa" / "scratch").rmdir()
+    (world.folder / ".tempa" / "scratch").touch()  # no folder can be made there
     answer = await http.post("/v1/files", content=b"solid")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
 

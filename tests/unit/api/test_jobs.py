@@ -299,9 +299,30 @@ async def test_a_removed_job_keeps_its_row_and_loses_its_files(
     url = (await http.get(f"/v1/jobs/{job.id}")).json()["result"]["download_url"]
     assert (await http.delete(f"/v1/jobs/{job.id}")).status_code == 204
     assert (await http.delete(f"/v1/jobs/{job.id}")).status_code == 204
-    assert (await http.get(f"/v1/jobs/{job.id}")).status_code == 200
     assert (await http.get(url)).status_code == 410
     assert not [path for path in world.folder.rglob("*") if path.is_file()]
+
+
+async def test_a_removed_job_still_tells_what_it_made_and_links_to_nothing(
+    world: World, http: httpx2.AsyncClient
+) -> None:
+    job = await world.finish(await world.a_job(), b"solid")
+    before = (await http.get(f"/v1/jobs/{job.id}")).json()
+    await http.delete(f"/v1/jobs/{job.id}")
+    answer = await http.get(f"/v1/jobs/{job.id}")
+    after, (listed,) = answer.json(), (await http.get("/v1/jobs")).json()["items"]
+    JobView.model_validate_json(answer.content, strict=True)
+    assert (before["removed"], after["removed"]) == (False, True)
+    assert after["result"] == {
+        "file_format": "step",
+        "file_size_bytes": 5,
+        "download_url": None,
+        "expires_at": None,
+        "artifacts": [],
+        "measurements": {"volume": 1.0},
+    }
+    assert {**after, "removed": False, "result": before["result"]} == before
+    assert listed == after
 
 
 async def test_the_feed_is_read_from_position_to_position(world: World, http: httpx2.AsyncClient) -> None:

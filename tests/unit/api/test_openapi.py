@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from fastapi.routing import APIRoute
 
+from tempa.api.app import _ROUTERS
+from tempa.core.accounts import SCOPES
+from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES
+from tempa.jobs.model import JobError
 from tempa.jobs.wire import ANNOUNCED
+from tempa.testing.seeds import SEED_001
 from tests.unit.api.conftest import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
-
-SEED_001 = {
-    "engine": "opencascade-brep",
-    "export_format": "step",
-    "parameters": {
-        "outer_diameter": 120.5,
-        "inner_diameter": 45.0,
-        "length": 300.0,
-        "fillet_radius": 2.5,
-        "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-    },
-}
 
 
 @pytest.fixture
@@ -79,23 +74,71 @@ async def test_every_webhook_is_there(document: dict[str, Any]) -> None:
     assert body["application/json"]["schema"]["$ref"] == "#/components/schemas/WebhookBody"
 
 
-async def test_what_needs_a_key_says_so_and_how_it_refuses(document: dict[str, Any]) -> None:
+OPEN = {("get", path) for path in ("/livez", "/readyz", "/metrics", "/v1/artifacts/{job_id}/{name}")}
+
+
+async def test_what_needs_a_key_says_so_and_means_it(world: World, document: dict[str, Any]) -> None:
+    """The document against the server: asked without a key, and with one that has every other scope."""
+    found = list(operations(document))
+    assert {(method, path) for method, path, operation in found if "security" not in operation} == OPEN
+    for method, path, operation in found:
+        url = re.sub(r"{[a-z_]+}", "x", path)
+        async with world.bare_client() as anyone:
+            answer = await anyone.request(method, url)
+        assert (answer.status_code == 401) == ("401" in operation["responses"]) == ("security" in operation)
+        for scope in operation.get("security", [{}])[0].get("apiKey", []):
+            async with world.client(*({*SCOPES} - {scope, "admin"})) as other:
+                refused = await other.request(method, url)
+            assert (refused.status_code, refused.json().get("scope")) == (403, scope), (method, path)
+
+
+async def test_every_refusal_is_a_problem_and_names_what_it_may_be(document: dict[str, Any]) -> None:
+    told: set[str] = set()
     for method, path, operation in operations(document):
-        refused = operation["responses"].get("401")
-        assert (refused is None) == ("security" not in operation), (method, path)
         for status, answer in operation["responses"].items():
             if status.startswith(("4", "5")) and (path, status) != ("/readyz", "503"):
-                assert list(answer["content"]) == ["application/problem+json"], (path, status)
+                content = answer["content"]
+                assert list(content) == ["application/problem+json"], (method, path, status)
+                assert content["application/problem+json"]["schema"]["$ref"].endswith("/ProblemDetails")
+                slugs = re.findall(r"`([a-z-]+)`: ", answer["description"])
+                assert slugs, (method, path, status)
+                assert {PROBLEMS[slug].status for slug in slugs} == {int(status)}
+                told.update(slugs)
+    before_a_route = {"malformed-http", "request-timeout", "head-too-large", "too-many-connections"}
+    assert set(PROBLEMS) - told <= {"method-not-allowed", "rental-required"} | before_a_route
 
 
-async def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
-    names = [operation["operationId"] for _, _, operation in operations(document)]
-    assert len(names) == len(set(names)) >= 25
+async def test_operations_are_those_that_are_served_and_have_names_of_their_own(
+    document: dict[str, Any],
+) -> None:
+    found = list(operations(document))
+    names = [operation["operationId"] for _, _, operation in found]
+    assert len(names) == len(set(names))
+    served = {
+        (method.lower(), route.path)
+        for router in _ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    assert {(method, path) for method, path, _ in found} == served
+    assert {"get_job", "generate_model", "watch_job", "upload_file"} <= set(names)
 
 
-async def test_a_real_job_fits_the_schema(
+async def test_real_jobs_fit_their_schema_to_the_last_field(
     world: World, http: httpx2.AsyncClient, document: dict[str, Any]
 ) -> None:
-    job = await world.finish(await world.a_job())
+    queued, completed, removed, failed = [await world.a_job() for _ in range(4)]
+    await world.finish(completed)
+    await world.finish(removed)
+    assert (await http.delete(f"/v1/jobs/{removed.id}")).status_code == 204
+    error = JobError(code="KERNEL_TIMEOUT", message="Too slow.", retryable=False)
+    world.jobs.tell(failed.id, "job.failed", error=error)
     schema = {**document["components"]["schemas"]["JobView"], "components": document["components"]}
-    jsonschema.validate((await http.get(f"/v1/jobs/{job.id}")).json(), schema)
+    check = jsonschema.Draft202012Validator(schema)
+    for job in (queued, completed, removed, failed):
+        view = (await http.get(f"/v1/jobs/{job.id}")).json()
+        assert set(view) == set(schema["properties"])
+        check.validate(view)
+        for field in schema["required"]:
+            assert not check.is_valid({**view, field: {"no": 1}}), field

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -203,30 +204,93 @@ async def test_without_listed_origins_no_browser_may(world: World) -> None:
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-@pytest.mark.parametrize(
-    ("traceparent", "bound"),
-    [
-        (f"00-{TRACE}-00f067aa0ba902b7-01", {"trace_id": TRACE, "parent_id": "00f067aa0ba902b7"}),
-        (f"cc-{TRACE}-00f067aa0ba902b7-01-what-comes", {"trace_id": TRACE, "parent_id": "00f067aa0ba902b7"}),
-        (f"ff-{TRACE}-00f067aa0ba902b7-01", {}),
-        (f"00-{'0' * 32}-00f067aa0ba902b7-01", {}),
-        (f"00-{TRACE.upper()}-00f067aa0ba902b7-01", {}),
-        ("nonsense", {}),
-    ],
-)
-async def test_the_callers_trace_is_bound_while_its_request_runs(
-    world: World, http: httpx2.AsyncClient, traceparent: str, bound: dict[str, str]
-) -> None:
-    seen: dict[str, Any] = {}
+PARENT = "00f067aa0ba902b7"
+
+
+def traces_in_logs(world: World) -> list[dict[str, Any]]:
+    """What each look at the store, from now on, would have been logged with."""
+    seen: list[dict[str, Any]] = []
 
     async def counts() -> dict[tuple[str, str], int]:
-        seen.update(structlog.contextvars.get_contextvars())
+        seen.append(dict(structlog.contextvars.get_contextvars()))
         return {}
 
     world.jobs.counts = counts  # type: ignore[method-assign]
+    return seen
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [f"00-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01", f"cc-{TRACE}-{PARENT}-01-what-comes"],
+)
+async def test_the_callers_trace_is_bound_while_its_request_runs(
+    world: World, http: httpx2.AsyncClient, traceparent: str
+) -> None:
+    seen = traces_in_logs(world)
     assert (await http.get("/v1/scaling/cpu", headers={"traceparent": traceparent})).status_code == 200
-    assert seen == bound
+    assert seen == [{"trace_id": TRACE, "parent_id": PARENT}]
     assert structlog.contextvars.get_contextvars() == {}
+
+
+async def test_without_a_trace_none_is_bound(world: World, http: httpx2.AsyncClient) -> None:
+    seen = traces_in_logs(world)
+    assert (await http.get("/v1/scaling/cpu")).status_code == 200
+    assert seen == [{}]
+
+
+NO_TRACES = [
+    f"00-{TRACE}-{PARENT}-01-more",  # version 00 has no fifth field
+    f"00-{TRACE}-{PARENT}-01-",
+    f"ff-{TRACE}-{PARENT}-01",
+    f"00-{'0' * 32}-{PARENT}-01",
+    f"00-{TRACE}-{'0' * 16}-01",
+    f"00-{TRACE.upper()}-{PARENT}-01",
+    f"00-{TRACE}-{PARENT}-1",
+    f"cc-{TRACE}-{PARENT}-01.more",
+    "nonsense",
+    "",
+]
+
+
+@pytest.mark.parametrize("traceparent", NO_TRACES)
+async def test_a_traceparent_that_is_none_begins_a_new_trace(
+    world: World, http: httpx2.AsyncClient, traceparent: str
+) -> None:
+    answer = await http.post(
+        "/v1/models/generate", json={**BODY, "cache": "bypass"}, headers={"traceparent": traceparent}
+    )
+    carried = world.jobs.rows[answer.json()["job_id"]].request.traceparent
+    assert carried is not None
+    match = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-00", carried)
+    assert match is not None
+    assert match[1] not in {TRACE, "0" * 32}
+    assert match[2] not in {PARENT, "0" * 16}
+
+
+@pytest.mark.parametrize(
+    ("sent", "carried"),
+    [
+        ([f"00-{TRACE}-{PARENT}-03"], f"00-{TRACE}-{PARENT}-03"),
+        # Of a later version we know four fields and one flag, and speak 00 (Trace Context, section 4).
+        ([f"cc-{TRACE}-{PARENT}-ff-more"], f"00-{TRACE}-{PARENT}-01"),
+        ([f"cc-{TRACE}-{PARENT}-fe"], f"00-{TRACE}-{PARENT}-00"),
+        ([], None),
+    ],
+)
+async def test_a_job_carries_its_trace_on(
+    world: World, http: httpx2.AsyncClient, sent: list[str], carried: str | None
+) -> None:
+    answer = await http.post(
+        "/v1/models/generate", json=BODY, headers=[("traceparent", text) for text in sent]
+    )
+    assert world.jobs.rows[answer.json()["job_id"]].request.traceparent == carried
+
+
+async def test_two_traceparents_are_none(world: World, http: httpx2.AsyncClient) -> None:
+    twice = [("traceparent", f"00-{TRACE}-{PARENT}-01")] * 2
+    seen = traces_in_logs(world)
+    assert (await http.get("/v1/scaling/cpu", headers=twice)).status_code == 200
+    assert seen[0]["trace_id"] != TRACE
 
 
 async def test_an_answer_that_breaks_on_the_way_is_broken_for_the_client_too(world: World) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tempa.cli.closed_form import flanged_tube_volume
-from tempa.cli.demo import REQUEST
+from tempa.testing.seeds import SEED_001
 
 
 def test_the_promised_figure() -> None:
     """CONTRACTS section 2: 2801746.16196747 mm3 for the example."""
-    assert flanged_tube_volume(REQUEST["parameters"]) == pytest.approx(2801746.16196747, abs=5e-9)
+    assert flanged_tube_volume(SEED_001["parameters"]) == pytest.approx(2801746.16196747, abs=5e-9)
 
 
 def by_slices(parameters: dict[str, Any]) -> float:
@@ -38,7 +38,7 @@ def by_slices(parameters: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("fillet", [0.01, 2.5, 20.0])
 def test_it_agrees_with_quadrature(fillet: float) -> None:
-    parameters = {**REQUEST["parameters"], "fillet_radius": fillet}
+    parameters = {**SEED_001["parameters"], "fillet_radius": fillet}
 
     assert flanged_tube_volume(parameters) == pytest.approx(by_slices(parameters), rel=1e-12)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tempa.cli import demo
 from tempa.cli.invocation import command_line, example_request
+from tempa.testing.seeds import SEED_001
 
 ROOT = Path(__file__).parents[3]
 
@@ -68,4 +68,4 @@ def test_the_example_is_named_where_it_lies(script: Path, monkeypatch: pytest.Mo
 
 
 def test_the_example_is_the_part_that_the_demo_makes() -> None:
-    assert json.loads((ROOT / "examples/flanged-tube.json").read_text()) == demo.REQUEST
+    assert json.loads((ROOT / "examples/flanged-tube.json").read_text()) == SEED_001

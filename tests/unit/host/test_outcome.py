@@ -25,7 +25,7 @@ SILENT = Ending(
 )
 KILLED = -signal.SIGKILL
 FILE = {"name": "model.step", "role": "step", "file_format": "step", "media_type": "model/step"}
-DONE = Done([FILE], {"volume": 1.5}, wall_seconds=0.25)
+DONE = Done([FILE], {"volume": 1.5}, wall_seconds=0.25, peak_rss_bytes=800, alone=True)
 RAISED = Raised("FILLET_FAILED", "Too round.", False, None, {"feature": "rim"}, wall_seconds=0.25)
 
 

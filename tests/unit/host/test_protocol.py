@@ -48,10 +48,10 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Unable, st.text()),
     st.builds(Forked, numbers, numbers),
     st.builds(Refused, numbers, st.booleans(), st.text()),
-    st.builds(Exited, numbers, st.integers(-64, 255), seconds, seconds, numbers),
+    st.builds(Exited, numbers, st.integers(-64, 255), seconds, numbers),
     st.builds(Task, objects, st.text(), numbers, numbers, numbers),
     st.builds(Stage, st.text(), st.none() | st.floats(0, 1) | st.integers(0, 1)),
-    st.builds(Done, st.lists(objects), objects, seconds),
+    st.builds(Done, st.lists(objects), objects, seconds, numbers, st.booleans()),
     st.builds(
         Raised, st.text(), st.text(), st.booleans(), st.none() | st.text(), objects, st.none() | seconds
     ),
@@ -100,7 +100,8 @@ def test_json_that_is_no_message_is_a_protocol_error(body: dict[str, object]) ->
         b'{"kind":"fork","attempt":1,"more":2}',
         b'{"kind":"Fork","attempt":1}',
         b'{"kind":"stage","stage":"mesh","fraction":NaN}',
-        b'{"kind":"done","files":{},"measurements":{},"wall_seconds":0.5}',
+        b'{"kind":"done","files":{},"measurements":{},"wall_seconds":0.5,"peak_rss_bytes":1,"alone":true}',
+        b'{"kind":"done","files":[],"measurements":{},"wall_seconds":0.5,"peak_rss_bytes":1,"alone":1}',
         b'{"kind":["fork"],"attempt":1}',
         b"[" * 100_000,
         b'"fork"',
@@ -136,7 +137,7 @@ def test_a_message_may_fill_a_frame_to_the_last_byte() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_json_cannot_say_is_not_sent(value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        encode(Done([], {"volume": value}, 0.1))
+        encode(Done([], {"volume": value}, 0.1, 1, alone=True))
 
 
 def frames_of(*sent: Message) -> bytes:

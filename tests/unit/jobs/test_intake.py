@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -14,8 +15,8 @@ from tempa.core.clock import Clock, SystemClock
 from tempa.core.errors import Problem, Refusal
 from tempa.core.limits import DEFAULT_LIMITS, Limits
 from tempa.jobs.intake import Addresses, Intake, read_key, reserve, work_key
-from tempa.jobs.model import Admission, NewJob, Request, Verdict
-from tempa.jobs.ports import Engine, JobStore, Reading, RunLimits
+from tempa.jobs.model import Admission, Job, NewJob, Request, Result, Status, StoredArtifact, Verdict
+from tempa.jobs.ports import ArtifactStore, Engine, JobStore, Reading, RunLimits
 from tempa.testing.clock import ManualClock
 from tests.unit.jobs.samples import PATIENCE_SECONDS, a_job, a_request
 
@@ -76,6 +77,41 @@ class SlowStore:
         self._committed = asyncio.Event()
 
 
+def a_file(key: str) -> StoredArtifact:
+    return StoredArtifact(
+        name=key, role="x", file_format="x", media_type="x/x", size_bytes=1, sha256="ab" * 32, key=key
+    )
+
+
+class KeptStore:
+    """Every key stands for one completed job, unless it is asked not to."""
+
+    def __init__(self) -> None:
+        files = tuple(a_file(f"cad_1.a1/{name}") for name in "ab")
+        self.job = a_job(status=Status.COMPLETED, result=Result(artifacts=files, measurements={}))
+        self.standing: Job | None = self.job
+
+    async def admit(self, new: NewJob) -> Admission:
+        if self.standing is not None and not_for(new) != self.standing.id:
+            return Admission(Verdict.REPLAYED, self.standing)
+        self.standing = a_job(id=new.id, request=new.request, status=Status.QUEUED)
+        return Admission(Verdict.ADMITTED, self.standing)
+
+
+def not_for(new: NewJob) -> str | None:
+    return new.reservation and new.reservation.not_for
+
+
+class Disk:
+    """Where files lie, less those that are gone."""
+
+    def __init__(self, *gone: str) -> None:
+        self.gone = gone
+
+    async def path(self, key: str) -> Path | None:
+        return None if key in self.gone else Path(key)
+
+
 class Silent:
     """A meter nobody reads."""
 
@@ -88,7 +124,10 @@ NO_STORE = cast("JobStore", None)  # `read` must not touch it
 
 
 def the_intake(
-    store: JobStore = NO_STORE, engine: Engine | None = None, clock: Clock | None = None
+    store: JobStore = NO_STORE,
+    engine: Engine | None = None,
+    clock: Clock | None = None,
+    artifacts: ArtifactStore | None = None,
 ) -> Intake:
     return Intake(
         store=store,
@@ -98,6 +137,7 @@ def the_intake(
         addresses=Addresses(),
         meter=Silent(),
         retention_days=30,
+        artifacts=artifacts,
     )
 
 
@@ -346,3 +386,26 @@ def test_keys_that_are_not_printable_are_refused(header: str) -> None:
     with pytest.raises(Refusal) as caught:
         read_key(header)
     assert caught.value.status == 422
+
+
+@pytest.mark.parametrize(
+    ("gone", "key", "verdict"),
+    [
+        ((), None, Verdict.REPLAYED),
+        (("cad_1.a1/b",), None, Verdict.ADMITTED),
+        (("cad_1.a1/a", "cad_1.a1/b"), None, Verdict.ADMITTED),
+        (("cad_1.a1/b",), "a client's key", Verdict.REPLAYED),
+    ],
+)
+async def test_a_derived_key_stands_for_no_result_that_has_lost_a_file(
+    gone: tuple[str, ...], key: str | None, verdict: Verdict
+) -> None:
+    store, disk = KeptStore(), Disk(*gone)
+    intake = the_intake(cast("JobStore", store), artifacts=cast("ArtifactStore", disk))
+
+    first = await intake.admit("default", "/r", a_request(), key)
+    again = await intake.admit("default", "/r", a_request(), key)
+
+    assert first.verdict is verdict
+    assert (first.job.id == store.job.id) is (verdict is Verdict.REPLAYED)
+    assert (again.verdict, again.job.id) == (Verdict.REPLAYED, first.job.id)

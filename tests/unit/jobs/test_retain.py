@@ -24,6 +24,9 @@ class Shelf:
 
     prefixes: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
+    old: set[str] = field(default_factory=set)
+    listed: list[str] = field(default_factory=list)
+    emptied: asyncio.Event = field(default_factory=asyncio.Event)
     tried: list[str] = field(default_factory=list)
 
     async def delete(self, prefix: str) -> None:
@@ -31,6 +34,14 @@ class Shelf:
         if prefix in self.stuck:
             raise OSError(5, "Input/output error")
         self.prefixes.discard(prefix)
+        if not self.prefixes:
+            self.emptied.set()
+
+    async def aged(self, age_seconds: float, after: str, limit: int) -> list[str]:
+        assert age_seconds >= 3600, "the row of what is younger may be on its way"
+        page = [prefix for prefix in sorted(self.prefixes & self.old) if prefix > after][:limit]
+        self.listed += page
+        return page
 
 
 @dataclass
@@ -64,6 +75,12 @@ class LapsedStore:
         if not self.files:
             self.idle.set()
         return list(self.files.values())[:limit]
+
+    async def orphans(self, owners: list[str]) -> list[str]:
+        def kept(owner: str) -> bool:
+            return owner in self.files or (owner in self.jobs and not self.jobs[owner].removed)
+
+        return [owner for owner in owners if not kept(owner)]
 
     async def forget_file(self, file_id: str) -> None:
         self._write(file_id)
@@ -208,3 +225,55 @@ async def test_a_job_that_has_not_ended_keeps_its_bytes(bench: Bench, status: St
 
     assert (caught.value.slug, caught.value.status) == ("conflict", 409)
     assert bench.shelf.prefixes == {"cad_1.a1"}
+
+
+async def test_what_has_no_owner_goes_and_what_has_one_stays(bench: Bench) -> None:
+    """An upload whose row never came; a lost attempt that kept its files after its job was removed."""
+    bench.add_file("file_recorded")
+    bench.add_job("cad_running", epoch=2, status=Status.PROCESSING)
+    bench.add_job("cad_removed", epoch=2)
+    await bench.remove("cad_removed")
+    bench.shelf.prefixes |= {"file_lost", "file_fresh", "cad_removed.a1"}
+    bench.shelf.old = bench.shelf.prefixes - {"file_fresh"}
+
+    await bench.janitor().sweep()
+
+    assert bench.shelf.prefixes == {"file_recorded", "file_fresh", "cad_running.a1", "cad_running.a2"}
+
+
+async def test_each_round_looks_at_a_bounded_share_and_all_are_looked_at_in_turn(bench: Bench) -> None:
+    bench.shelf.prefixes = bench.shelf.old = {f"cad_{number:04}.a1" for number in range(1200)}
+    for number in range(1200):
+        bench.store.jobs[f"cad_{number:04}"] = a_job(id=f"cad_{number:04}")
+    janitor = bench.janitor()
+
+    rounds = []
+    for _ in range(4):
+        bench.shelf.listed = []
+        await janitor.sweep()
+        rounds.append(bench.shelf.listed)
+
+    assert [len(page) for page in rounds] == [500, 500, 200, 500]
+    assert [prefix for page in rounds[:3] for prefix in page] == sorted(bench.shelf.prefixes)
+    assert rounds[3] == rounds[0]
+
+
+async def test_an_orphan_that_cannot_be_deleted_holds_up_no_other(bench: Bench) -> None:
+    bench.shelf.prefixes = bench.shelf.old = {"file_1", "file_2", "file_3"}
+    bench.shelf.stuck = {"file_2"}
+
+    await bench.janitor().sweep()
+
+    assert bench.shelf.prefixes == {"file_2"}
+
+
+async def test_the_role_sweeps_too(bench: Bench) -> None:
+    bench.shelf.prefixes = bench.shelf.old = {"file_lost"}
+    stop = asyncio.Event()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        role = asyncio.create_task(bench.janitor().run(stop))
+        await bench.shelf.emptied.wait()
+        stop.set()
+        await role
+
+    assert bench.shelf.tried == ["file_lost"]

@@ -8,13 +8,15 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import Refusal
-from tempa.core.ids import new_id
+from tempa.core.ids import is_id, new_id
 from tempa.jobs.model import StoredArtifact
 from tempa.jobs.ports import StoredObject
 
@@ -49,9 +51,13 @@ class LocalArtifacts:
     def open(self) -> None:
         """Make the folders, and sweep what attempts of a dead server left in scratch."""
         _sweep(self._scratch)
-        for folder in (self.root, self._scratch.parent, self._scratch):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(self._scratch)
         _flush_folder(self.root)
+
+    def make_own(self) -> Path:
+        """A folder that is ours alone, made if need be: for whoever locks it before `open`."""
+        _make_folder(self._scratch.parent)
+        return self._scratch.parent
 
     @property
     def _scratch(self) -> Path:
@@ -62,7 +68,7 @@ class LocalArtifacts:
         """A new empty folder for one attempt."""
         folder = self._scratch / name
         _remove(folder)
-        folder.mkdir(mode=0o700)
+        _make_folder(folder)
         return folder
 
     async def keep(self, prefix: str, folder: Path, files: Sequence[MadeFile]) -> tuple[StoredArtifact, ...]:
@@ -114,6 +120,7 @@ class LocalArtifacts:
 
     async def receive(self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int) -> StoredObject:
         """Store an upload as it streams in. Raises `Refusal` (`body-too-large`) past the limit."""
+        await asyncio.to_thread(_make_folder, self._scratch)
         passing = self._scratch / new_id("up")
         digest, size = hashlib.sha256(), 0
         try:
@@ -149,12 +156,36 @@ class LocalArtifacts:
         if _remove(path):
             _flush_folder(path.parent)  # its row is marked next: bytes must not come back after a power cut
 
+    async def aged(self, age_seconds: float, after: str, limit: int) -> list[str]:
+        """Up to `limit` prefixes last written `age_seconds` ago or longer, from the one behind `after`.
+
+        Raises OSError when the folders cannot be read.
+        """
+        return await asyncio.to_thread(self._aged, age_seconds, after, limit)
+
+    def _aged(self, age_seconds: float, after: str, limit: int) -> list[str]:
+        written_by, start = time.time() - age_seconds, (_shard(after), after)
+        found: list[str] = []
+        for shard in _names(self.root):
+            if shard < start[0]:
+                continue
+            for name in _names(self.root / shard):
+                if (shard, name) <= start or not _is_prefix(name) or _shard(name) != shard:
+                    continue
+                if (written := _written(self.root / shard / name)) is not None and written <= written_by:
+                    found.append(name)
+                    if len(found) == limit:
+                        return found
+        return found
+
     def _place(self, key: str) -> Path:
         """Where a key goes, its shard made durable first."""
         target = self._locate(key)
         shard = target.parent
-        if shard not in self._durable or not shard.is_dir():
-            shard.mkdir(mode=0o700, exist_ok=True)
+        if not shard.is_dir():
+            self._durable.discard(shard)  # before it is there again: nobody may take it for a flushed one
+            _make_folder(shard)
+        if shard not in self._durable:
             _flush_folder(self.root)
             self._durable.add(shard)
         return target
@@ -163,9 +194,34 @@ class LocalArtifacts:
         """Keys are ours, never a client's; a slip must still not leave the root."""
         parts = key.split("/")
         assert all(part and not part.startswith(".") for part in parts), "a key names a place below the root"
-        shard = parts[0].partition("_")[2][:_SHARD_LENGTH]
+        shard = _shard(parts[0])
         assert not shard.startswith("."), "a key names a place below the root"
         return self.root.joinpath(shard, *parts)
+
+
+def _shard(prefix: str) -> str:
+    return prefix.partition("_")[2][:_SHARD_LENGTH]
+
+
+def _is_prefix(name: str) -> bool:
+    """Whether we gave this name: the root may hold files of the operator's, too."""
+    owner, _, attempt = name.partition(".")
+    return is_id(owner) and (not attempt or re.fullmatch(r"a[0-9]+", attempt) is not None)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(place.name for place in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _written(path: Path) -> float | None:
+    """Unix seconds; None when it has gone."""
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:
@@ -205,6 +261,21 @@ def _link(original: Path, target: Path) -> None:
 def _flush(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def _make_folder(folder: Path) -> None:
+    """A folder of ours alone, with those above it: at the start, and anew when the root was emptied.
+
+    Those above, if they had to be made, are flushed; the folder itself is the caller's to flush.
+    """
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(folder.parent)
+        _flush_folder(folder.parent.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _flush_folder(folder: Path) -> None:

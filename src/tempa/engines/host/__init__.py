@@ -1,10 +1,10 @@
 """The engine host: kernels run in child processes that may crash, hang or eat memory.
 
 Three kinds of process, each with its files. The *host* lives in the server: `engine_host`, `fork`,
-`zygote_handle`, `attempt`, `channel`, `watch`, `memory`, `output`, `bounds`, `outcome`. The *zygote*
-is started by exec, once an engine module, and has the kernel imported: `zygote`. A *child* is forked
-from it for each attempt: `child`, `confine`. What they say to one another: `protocol`, carried by
-`control_line`.
+`zygote_handle`, `seat`, `attempt`, `channel`, `watch`, `memory`, `output`, `bounds`, `outcome`. The
+*zygote* is started by exec, once an engine module, and has the kernel imported: `zygote`, `heap`. A
+*child* is forked from it for each attempt, ahead of its task: `child`, `confine`. What they say to
+one another: `protocol`, carried by `control_line`.
 
 Nothing is imported here: a zygote imports this package and must not bring the host's half along.
 """

@@ -1,31 +1,16 @@
-"""The host's view of one attempt: from the fork it asks for to the child that is reaped."""
+"""The host's view of one attempt: from the task it gives a child to what came of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-import os
-import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tempa.core.ids import new_id
-from tempa.engines.host.channel import Channel
 from tempa.engines.host.outcome import Ending, Verdict, judge, made_files
 from tempa.engines.host.output import Output
-from tempa.engines.host.protocol import (
-    Done,
-    Exited,
-    Fault,
-    ProtocolError,
-    Raised,
-    Refused,
-    Stage,
-    Task,
-    frame,
-)
+from tempa.engines.host.protocol import Done, Exited, Fault, ProtocolError, Raised, Stage, Task, frame
 from tempa.engines.host.watch import Watch
 
 if TYPE_CHECKING:
@@ -33,77 +18,68 @@ if TYPE_CHECKING:
 
     from tempa.engines.host.bounds import Bounds
     from tempa.engines.host.protocol import Message
+    from tempa.engines.host.seat import End, Seat
     from tempa.jobs.ports import Broke, Made, Order
 
 _log = logging.getLogger(__name__)
-_numbers = itertools.count(1)
 
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The zygote died. `started` tells whether the child had got its task."""
-
-    started: bool
+# Larger ones are waited for: their memory takes the kernel some 80 ms a GiB to free, and who comes
+# next was promised it. A loaded OCCT is 270 MB of these, all but some 10 MB shared with its zygote.
+LEAVER_BYTES_MAX = 512 * 1024**2
 
 
 class Attempt:
-    """Hears one child and watches it. `ended` gets its result when nothing of it runs any more.
+    """Gives a child its task, hears it and watches it.
 
-    The task is sent when the host knows the child, not before: so an attempt that was lost earlier
-    has done nothing and may be started again.
+    `known` gets its result as soon as the outcome stands: at the child's report, if all that is left
+    of the attempt is a small process on its way out, else when nothing of it runs any more. The task
+    is sent when the host knows the child, not before: so an attempt that was lost earlier has done
+    nothing and may be started again.
     """
 
     def __init__(
-        self,
-        order: Order,
-        bounds: Bounds,
-        progress: Callable[[str, float | None], None],
-        on_kill: Callable[[int], None],
+        self, order: Order, bounds: Bounds, progress: Callable[[str, float | None], None], seat: Seat
     ) -> None:
-        self.number = next(_numbers)
         self._order = order
         self._bounds = bounds
         self._progress = progress
-        self._on_kill = on_kill
+        self._seat = seat
         self._task = _task_frame(order, bounds)
         self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[Exited | Refused | Lost] = self._loop.create_future()
-        self._pid = 0
-        self._pidfd: int | None = None
+        self.ended = seat.ended
+        self.known: asyncio.Future[Done | End] = self._loop.create_future()
         self._watch: Watch | None = None
         self._began_at = 0.0
+        self._ended_at: float | None = None
         self._last_word: Done | Raised | Fault | None = None
         self._verdict: Verdict | None = None
         self._output = Output(order.folder.parent)
-        self._channel = Channel(self._hear, lambda: self.kill(Verdict.GARBAGE))
+        seat.channel.listen(self._hear, lambda: self.kill(Verdict.GARBAGE))
+        seat.ended.add_done_callback(self._end)
+        seat.when_begun(self._begin)
 
-    def descriptors(self) -> tuple[int, int]:
-        """What the child inherits: its end of the channel, and its output."""
-        return self._channel.childs_end.fileno(), self._output.fileno()
-
-    @property
-    def begun(self) -> bool:
-        """Whether a child is known."""
-        return self._pid > 0
-
-    def begin(self, pid: int, pidfd: int) -> None:
+    def _begin(self) -> None:
         """The child lives: give it its task, and watch it. Its time runs from now."""
-        self._pid, self._pidfd = pid, pidfd
         self._began_at = self._loop.time()
+        self._seat.channel.send(self._task, [self._output.fileno()])
         with contextlib.suppress(FileNotFoundError):  # dead already; the zygote will say how
-            self._watch = Watch(pid, self._bounds, self.kill, self._output.trim)
-        self._channel.send(self._task)
+            self._watch = Watch(self._seat.pid, self._bounds, self.kill, self._output.trim)
 
     def _hear(self, message: Message) -> None:
         match message:
             case Stage(stage, fraction):
                 self._tell_progress(stage, fraction)
             case Done() | Raised() | Fault() if self._last_word is None:
-                if isinstance(message, Done):
-                    made_files(message.files)
-                self._last_word = message
+                self._hear_last(message)
             case _:
                 raise ProtocolError("not a child's word")
+
+    def _hear_last(self, word: Done | Raised | Fault) -> None:
+        if isinstance(word, Done):
+            made_files(word.files)
+            if word.alone and word.peak_rss_bytes <= LEAVER_BYTES_MAX and not self.known.done():
+                self.known.set_result(word)
+        self._last_word = word
 
     def _tell_progress(self, stage: str, fraction: float | None) -> None:
         try:
@@ -112,40 +88,22 @@ class Attempt:
             _log.exception("a progress callback failed", extra={"engine": self._order.engine})
 
     def kill(self, verdict: Verdict) -> None:
-        """Have the child's whole group killed; the first verdict stands.
-
-        `ended` follows when the child is reaped: its memory is free then (the kernel takes some 80 ms a
-        GiB for that), and the next attempt may have it.
-        """
+        """Have the child's whole group killed; the first verdict stands."""
         if self._verdict is None and not self.ended.done():
             self._verdict = verdict
-            self._on_kill(self.number)
+            self._seat.kill()
 
-    def end(self, how: Exited | Refused | Lost) -> None:
-        """Nothing of the child runs any more."""
-        if not self.ended.done():
-            self._channel.drain()
-            self._stop_watching()
-            self.ended.set_result(how)
-
-    def orphan(self, patience_seconds: float) -> None:
-        """The zygote died: kill what it left. A child dies with its zygote, a grandchild does not."""
-        if self._pidfd is None:
-            self.end(Lost(started=False))
-            return
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        # The number could only be someone else's if it had come round within these milliseconds.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, signal.SIGKILL)
-        self._loop.add_reader(self._pidfd, self.end, Lost(started=True))
-        self._loop.call_later(patience_seconds, self.end, Lost(started=True))
+    def _end(self, ended: asyncio.Future[End]) -> None:
+        self._ended_at = self._loop.time()
+        if self._watch is not None:
+            self._watch.stop()
+        if not self.known.done():
+            self.known.set_result(ended.result())
 
     def outcome(self) -> Made | Broke:
-        """What came of it. To be asked when `ended` says `Exited`, or `Lost` after the start."""
-        how = self.ended.result()
+        """What came of it. To be asked when `known` says `Done`, `Exited`, or `Lost` after the start."""
+        how = self.ended.result() if self.ended.done() else self.known.result()
         exited = how if isinstance(how, Exited) else None
-        watched_rss_bytes = self._watch.peak_rss_bytes if self._watch else 0
         return judge(
             Ending(
                 bounds=self._bounds,
@@ -153,13 +111,18 @@ class Attempt:
                 verdict=self._verdict,
                 exit_code=exited.exit_code if exited else None,
                 cpu_seconds=exited.cpu_seconds if exited else 0.0,
-                wall_seconds=exited.wall_seconds if exited else self._loop.time() - self._began_at,
-                peak_rss_bytes=exited.peak_rss_bytes if exited else watched_rss_bytes,
+                wall_seconds=(self._ended_at or self._loop.time()) - self._began_at,
+                peak_rss_bytes=exited.peak_rss_bytes if exited else self._seen_rss_bytes(),
                 peak_size_bytes=self._watch.peak_size_bytes if self._watch else 0,
                 output_tail=self._output.tail(),
                 reference=self._log_fault(),
             )
         )
+
+    def _seen_rss_bytes(self) -> int:
+        watched = self._watch.peak_rss_bytes if self._watch else 0
+        told = self._last_word.peak_rss_bytes if isinstance(self._last_word, Done) else 0
+        return max(watched, told)
 
     def _log_fault(self) -> str:
         if not isinstance(self._last_word, Fault):
@@ -176,18 +139,23 @@ class Attempt:
         )
         return reference
 
-    def _stop_watching(self) -> None:
-        if self._watch is not None:
-            self._watch.stop()
-        if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-            self._pidfd = None
+    async def see_off(self, leave_seconds: float) -> None:
+        """Wait until a child that has said everything is gone; have it killed if it does not go."""
+        patience = self._loop.call_later(leave_seconds, self.kill, Verdict.TIMEOUT)
+        try:
+            how = await self.ended
+        finally:
+            patience.cancel()
+        exit_code = how.exit_code if isinstance(how, Exited) else None
+        if exit_code != 0 and self._verdict is not Verdict.CLOSED:
+            extra = {"engine": self._order.engine, "exit_code": exit_code}
+            _log.warning("a child did not end well after its report, which stands", extra=extra)
 
     def close(self) -> None:
         """Give everything back. To be called when it has ended, or was never asked for."""
-        self._stop_watching()
-        self._channel.close()
+        if self._watch is not None:
+            self._watch.stop()
+        self._seat.close()
         self._output.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import resource
 import socket
 import time
 import traceback
@@ -13,12 +14,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tempa.core.errors import CODES, TempaError
 from tempa.engines.host import confine
+from tempa.engines.host.control_line import receive_with_descriptor
 from tempa.engines.host.protocol import Done, Fault, Frames, Raised, Stage, Task, frame
 
 if TYPE_CHECKING:
     from tempa.jobs.ports import Report, Runner
 
 _TRACE_CHARACTERS = 32_768
+_RECEIVE_BYTES = 65_536
+_KIB = 1024
 _STAGE_INTERVAL_SECONDS = 0.05
 # Full, over the quota, broken, or read-only since it broke: no fault of the request nor of ours.
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
@@ -35,8 +39,10 @@ _NO_MEMORY = frame(
 )
 
 
-def live(runner: Runner, zygote: int, channel: int, output: int) -> NoReturn:
+def live(runner: Runner, zygote: int, channel: int) -> NoReturn:
     """Do the one attempt that comes over `channel`, and end the process. To be called after a fork.
+
+    The task may be long in coming: a child is forked ahead of it.
 
     Returning, or an exception that gets out, would run the zygote's loop a second time.
     """
@@ -45,8 +51,7 @@ def live(runner: Runner, zygote: int, channel: int, output: int) -> NoReturn:
         confine.lead_own_group()
         confine.die_with_parent(zygote)
         confine.restore_signals()
-        confine.print_to(output)
-        os.close(output)
+        confine.go_last()
         _attempt(runner, socket.socket(fileno=channel))
         status = 0
     except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
@@ -67,11 +72,17 @@ def _attempt(runner: Runner, channel: socket.socket) -> None:
 
 
 def _receive(channel: socket.socket) -> Task | None:
+    """The task; from its first byte on this process prints to the output file that came with it."""
     frames = Frames()
-    while data := channel.recv(65_536):
+    data, output = receive_with_descriptor(channel, _RECEIVE_BYTES)
+    if output is not None:
+        confine.print_to(output)
+        os.close(output)
+    while data:
         for message in frames.feed(data):
             assert isinstance(message, Task)
             return message
+        data = channel.recv(_RECEIVE_BYTES)
     return None
 
 
@@ -113,7 +124,13 @@ def _done(report: Report, wall_seconds: float) -> Done:
         }
         for made in report.files
     ]
-    return Done(files, dict(report.measurements), wall_seconds)
+    return Done(
+        files=files,
+        measurements=dict(report.measurements),
+        wall_seconds=wall_seconds,
+        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB,
+        alone=confine.alone(),
+    )
 
 
 def _raised(error: TempaError, wall_seconds: float) -> Raised:

@@ -50,6 +50,19 @@ def lead_own_group(pid: int = 0) -> None:
         os.setpgid(pid, pid)
 
 
+def alone() -> bool:
+    """Whether nothing works beside this thread: no other thread, and no process was ever started.
+
+    One that was started may have left children behind that nobody knows.
+    """
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        waited_for = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        return waited_for == 0 and len(list(Path("/proc/self/task").iterdir())) == 1
+    return False
+
+
 def restore_signals() -> None:
     """Undo every handler set from Python, and every ignored signal but Python's own two.
 
@@ -79,6 +92,10 @@ def limit(task: Task) -> None:
     _lower(resource.RLIMIT_FSIZE, task.file_bytes, task.file_bytes)
     _lower(resource.RLIMIT_CPU, task.cpu_seconds, task.cpu_seconds + _CPU_GRACE_SECONDS)
     _lower(resource.RLIMIT_AS, task.address_space_bytes, task.address_space_bytes)
+
+
+def go_last() -> None:
+    """Let others go first where there is not enough for all."""
     os.nice(_NICENESS)
     # When the machine itself runs short, an attempt goes first, not the server.
     with contextlib.suppress(OSError):

@@ -74,6 +74,12 @@ class ControlLine:
         self._socket.close()
 
 
+def receive_with_descriptor(stream: socket.socket, bytes_max: int) -> tuple[bytes, int | None]:
+    """What comes next on a stream (nothing: the other end hung up), and the descriptor it brings along."""
+    data, rights, _, _ = stream.recvmsg(bytes_max, socket.CMSG_SPACE(_INT_BYTES), socket.MSG_CMSG_CLOEXEC)
+    return data, next(iter(_descriptors(rights)), None)
+
+
 def _descriptors(rights: list[tuple[int, int, bytes]]) -> list[int]:
     numbers = array("i")
     for level, kind, data in rights:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tempa.engines.host.zygote_handle import ZygoteHealth
     from tempa.jobs.ports import Host, Made, Order
 
 
@@ -32,11 +31,11 @@ class EngineHost:
         extra_path: Sequence[Path] = (),
         load_seconds: float = 120.0,
         fork_seconds: float = 10.0,
+        leave_seconds: float = 2.0,
         reap_seconds: float = 2.0,
     ) -> None:
-        launch = Launch(python, tuple(extra_path), load_seconds, fork_seconds, reap_seconds)
-        self._fork = ForkCycle(launch)
-        self._cycles: Mapping[str, Host] = {"fork": self._fork}
+        launch = Launch(python, tuple(extra_path), load_seconds, fork_seconds, leave_seconds, reap_seconds)
+        self._cycles: Mapping[str, Host] = {"fork": ForkCycle(launch)}
 
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:
         """Run one attempt.
@@ -49,19 +48,6 @@ class EngineHost:
             reason = f"this host has no life cycle {order.life_cycle!r}"
             return Broke(TempaError("ENGINE_UNAVAILABLE", detail={"reason": reason}), 0, 0)
         return await cycle.run(order, progress)
-
-    async def warm(self, module: str) -> None:
-        """Load an engine of life cycle *fork* ahead of its first job.
-
-        Raises:
-            TempaError: ENGINE_UNAVAILABLE, with the reason in `detail.kernel`; WORKER_LOST when the
-                loading process was killed from outside, or the host is closed.
-        """
-        await self._fork.warm(module)
-
-    def health(self) -> tuple[ZygoteHealth, ...]:
-        """The processes that are kept loaded."""
-        return self._fork.health()
 
     async def close(self) -> None:
         """End every process. Attempts that still run, and later ones, end with WORKER_LOST."""

@@ -7,11 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import TempaError
-from tempa.engines.host.attempt import Attempt, Lost
+from tempa.engines.host.attempt import Attempt
 from tempa.engines.host.bounds import Bounds
 from tempa.engines.host.outcome import Verdict
-from tempa.engines.host.protocol import Exited, Refused
-from tempa.engines.host.zygote_handle import Launch, ZygoteHandle, ZygoteHealth
+from tempa.engines.host.protocol import Done, Exited, Refused
+from tempa.engines.host.seat import End, Lost
+from tempa.engines.host.zygote_handle import Launch, ZygoteHandle
 from tempa.jobs.ports import Broke, Made
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from tempa.jobs.ports import Order
 
+# Children on their way out whose attempts have ended already, on top of those that run. One takes
+# some 6 ms with a loaded OCCT; more of them at once mean that something keeps them.
+_LEAVERS_MAX = os.cpu_count() or 1
 _STARTS_MAX = 2  # a second zygote, when the first turns out to be dead or spoiled
 
 
@@ -29,6 +33,8 @@ class ForkCycle:
         self._launch = launch
         self._current: dict[str, ZygoteHandle] = {}
         self._alive: set[ZygoteHandle] = set()  # the retired too
+        self._attempts: set[Attempt] = set()
+        self._leavers: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:
@@ -43,26 +49,18 @@ class ForkCycle:
             return Broke(error, compute_time_ms=0, peak_rss_bytes=0)
         return Broke(_never_started(start), compute_time_ms=0, peak_rss_bytes=0)
 
-    async def warm(self, module: str) -> None:
-        """Have the engine's zygote loaded.
-
-        Raises:
-            TempaError: as `_loaded`.
-        """
-        await self._loaded(module)
-
-    def health(self) -> tuple[ZygoteHealth, ...]:
-        """The zygotes that live."""
-        return tuple(zygote.health() for zygote in self._alive)
-
     async def close(self) -> None:
         """End all zygotes; attempts that still run end with WORKER_LOST."""
         self._closed = True
+        for attempt in self._attempts:
+            attempt.kill(Verdict.CLOSED)
         zygotes = list(self._alive)
         for zygote in zygotes:
             zygote.shut_down()
         for zygote in zygotes:
             await asyncio.shield(zygote.gone)
+        if self._leavers:
+            await asyncio.wait(self._leavers)
 
     async def _loaded(self, module: str) -> tuple[ZygoteHandle, int]:
         """The engine's zygote, and its address space in bytes.
@@ -98,32 +96,56 @@ class ForkCycle:
         """One start. `Refused` and `Lost` mean that the work has not begun and may be started again."""
         zygote, size_bytes = await self._loaded(order.module)
         bounds = Bounds.of(order.limits, size_bytes, os.cpu_count() or 1)
-        attempt = Attempt(order, bounds, progress, zygote.kill)
+        seat = zygote.seat()
         try:
-            zygote.fork(attempt)
-            how = await _end(attempt)
+            attempt = Attempt(order, bounds, progress, seat)
+        except BaseException:
+            seat.close()
+            raise
+        self._attempts.add(attempt)
+        try:
+            how = await self._end(attempt)
             match how:
-                case Exited() | Lost(started=True):
+                case Done() | Exited() | Lost(started=True):
                     return attempt.outcome()
                 case Refused(spoiled=True):
                     zygote.retire()
             return how
         finally:
-            attempt.close()
+            self._let_go(attempt)
 
+    async def _end(self, attempt: Attempt) -> Done | End:
+        """Wait until the outcome stands; canceled, for the end: nothing is left running behind it."""
+        try:
+            how = await asyncio.shield(attempt.known)
+            return how if len(self._leavers) < _LEAVERS_MAX else await asyncio.shield(attempt.ended)
+        except asyncio.CancelledError:
+            attempt.kill(Verdict.CANCELED)
+            while not attempt.ended.done():
+                try:
+                    await asyncio.shield(attempt.ended)
+                except asyncio.CancelledError:  # again: it is being killed, and that takes its bounded time
+                    continue
+            raise
 
-async def _end(attempt: Attempt) -> Exited | Refused | Lost:
-    """Wait for the end of an attempt. Canceled, it still waits: nothing is left running behind it."""
-    try:
-        return await asyncio.shield(attempt.ended)
-    except asyncio.CancelledError:
-        attempt.kill(Verdict.CANCELED)
-        while not attempt.ended.done():
-            try:
-                await asyncio.shield(attempt.ended)
-            except asyncio.CancelledError:  # again: it is being killed, and that takes its bounded time
-                continue
-        raise
+    def _let_go(self, attempt: Attempt) -> None:
+        """Close it, at once or when its child, which has said everything, is gone."""
+        if attempt.ended.done():
+            self._close(attempt)
+            return
+        leaver = asyncio.create_task(self._see_off(attempt))
+        self._leavers.add(leaver)
+        leaver.add_done_callback(self._leavers.discard)
+
+    async def _see_off(self, attempt: Attempt) -> None:
+        try:
+            await attempt.see_off(self._launch.leave_seconds)
+        finally:
+            self._close(attempt)
+
+    def _close(self, attempt: Attempt) -> None:
+        self._attempts.discard(attempt)
+        attempt.close()
 
 
 def _never_started(why: Made | Broke | Refused | Lost) -> TempaError:

@@ -1,4 +1,4 @@
-"""What it means that a child is gone: the report it left, or the code for how it ended. Pure."""
+"""What it means that a child has ended: the report it left, or the code for how it ended. Pure."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Everything the host knows of a child that is gone.
+    """Everything the host knows of a child that is gone, or has reported and is on its way out.
 
-    `exit_code` is negative for a signal, and None when the zygote died and nobody could reap the
-    child. `reference` names the log line of a `Fault`.
+    `exit_code` is negative for a signal, and None while the child is not reaped, for ever so when
+    the zygote died and nobody could. `reference` names the log line of a `Fault`.
     """
 
     bounds: Bounds

@@ -33,7 +33,7 @@ class MessageTooLarge(ProtocolError):  # noqa: N818 - reads as what it is at the
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Host to zygote, with two descriptors: the child's end of its channel, and its output file."""
+    """Host to zygote, with a descriptor: the child's end of its channel. The task comes when it comes."""
 
     attempt: int
 
@@ -82,14 +82,13 @@ class Exited:
 
     attempt: int
     exit_code: int
-    wall_seconds: float
     cpu_seconds: float
     peak_rss_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Host to child: the work and its bounds."""
+    """Host to child, with a descriptor, its output file: the work and its bounds."""
 
     work: dict[str, Any]
     folder: str
@@ -108,11 +107,17 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Child to host, its last word: what `run` returned. `wall_seconds` is the time inside `run`."""
+    """Child to host, its last word: what `run` returned. `wall_seconds` is the time inside `run`.
+
+    `alone`: nothing else of the attempt runs, no other process and no second thread, so that the
+    files are as they stay.
+    """
 
     files: list[Any]
     measurements: dict[str, Any]
     wall_seconds: float
+    peak_rss_bytes: int
+    alone: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,12 @@ import os
 import selectors
 import signal
 import socket
-import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from tempa.engines.host import child, confine
+from tempa.engines.host import child, confine, heap
 from tempa.engines.host.control_line import ControlLine, close_all
 from tempa.engines.host.protocol import Exited, Fork, Forked, Kill, Ready, Refused, Unable
 
@@ -41,7 +40,6 @@ class _Child:
     attempt: int
     pid: int
     pidfd: int
-    forked_at: float
 
 
 class Zygote:
@@ -75,13 +73,13 @@ class Zygote:
         message, descriptors = self._line.receive()
         match message:
             case Fork(attempt):
-                channel, output = descriptors
-                self._fork(attempt, channel, output)
+                (channel,) = descriptors
+                self._fork(attempt, channel)
             case Kill(attempt) if attempt in self._children:
                 _kill_group(self._children[attempt].pid)
         return message is not None
 
-    def _fork(self, attempt: int, channel: int, output: int) -> None:
+    def _fork(self, attempt: int, channel: int) -> None:
         try:
             require_one_thread()
             pid = os.fork()
@@ -90,25 +88,25 @@ class Zygote:
             self._line.send(Refused(attempt, spoiled, describe(error)))
         else:
             if pid == 0:
-                self._be_child(channel, output)
+                self._be_child(channel)
             self._adopt(attempt, pid)
         finally:
-            close_all((channel, output))
+            os.close(channel)
 
-    def _be_child(self, channel: int, output: int) -> NoReturn:
+    def _be_child(self, channel: int) -> NoReturn:
         try:
             # Only what the zygote itself opened: what the engine opened when it was loaded, it needs.
             self._selector.close()
             self._line.close()
             close_all([sibling.pidfd for sibling in self._children.values()])
-            child.live(self._runner, self._pid, channel, output)
+            child.live(self._runner, self._pid, channel)
         finally:
             os._exit(1)  # whatever went wrong: two processes in the zygote's loop would be worse
 
     def _adopt(self, attempt: int, pid: int) -> None:
         confine.lead_own_group(pid)
         pidfd = os.pidfd_open(pid)
-        self._children[attempt] = born = _Child(attempt, pid, pidfd, time.monotonic())
+        self._children[attempt] = born = _Child(attempt, pid, pidfd)
         self._selector.register(pidfd, selectors.EVENT_READ, born)
         self._line.send(Forked(attempt, pid), [pidfd])
 
@@ -123,7 +121,6 @@ class Zygote:
             Exited(
                 attempt=dead.attempt,
                 exit_code=os.waitstatus_to_exitcode(status),
-                wall_seconds=time.monotonic() - dead.forked_at,
                 cpu_seconds=usage.ru_utime + usage.ru_stime,
                 peak_rss_bytes=usage.ru_maxrss * _KIB,
             )
@@ -201,6 +198,7 @@ def _load_or_tell(module: str, line: ControlLine) -> Runner | None:
         return None
     gc.collect()
     gc.freeze()
+    heap.join_pages()
     return runner
 
 

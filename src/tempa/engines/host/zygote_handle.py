@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -13,10 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tempa.core.errors import TempaError
-from tempa.engines.host.attempt import Lost
 from tempa.engines.host.control_line import ControlLine, close_all
-from tempa.engines.host.memory import Memory
-from tempa.engines.host.outcome import Verdict
 from tempa.engines.host.output import Output
 from tempa.engines.host.protocol import (
     Exited,
@@ -28,12 +24,12 @@ from tempa.engines.host.protocol import (
     Refused,
     Unable,
 )
+from tempa.engines.host.seat import Lost, Seat, is_dead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tempa.engines.host.attempt import Attempt
     from tempa.engines.host.protocol import Message
 
 _log = logging.getLogger(__name__)
@@ -54,25 +50,16 @@ class Launch:
 
     `load_seconds` until the kernel is loaded (the first import of a cold OCCT took 2.1 s);
     `fork_seconds` until there is a child (forks are made one after the other, some 5 ms each with a
-    loaded OCCT); `reap_seconds` from a kill to the child's end.
+    loaded OCCT); `leave_seconds` from a child's report to its end, then it is killed; `reap_seconds`
+    from a kill to the child's end.
     """
 
     python: str = sys.executable
     extra_path: Sequence[Path] = ()
     load_seconds: float = 120.0
     fork_seconds: float = 10.0
+    leave_seconds: float = 2.0
     reap_seconds: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class ZygoteHealth:
-    """What `tempa doctor` shows of a zygote."""
-
-    module: str
-    pid: int
-    rss_bytes: int
-    loaded: bool
-    running: int
 
 
 class ZygoteHandle:
@@ -90,7 +77,8 @@ class ZygoteHandle:
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._retired = False
         self._unable: str | None = None
-        self._attempts: dict[int, Attempt] = {}
+        self._seats: dict[int, Seat] = {}
+        self._spare: Seat | None = None
         self._output = Output()
         self._line, theirs = ControlLine.pair()
         try:
@@ -109,31 +97,55 @@ class ZygoteHandle:
     @property
     def usable(self) -> bool:
         """Whether it may still be asked to fork."""
-        return not self._retired and not self.gone.done()
+        return not self._retired and not self.gone.done() and not is_dead(self._pidfd)
 
     def _give_up_loading(self) -> None:
         self._unable = f"not loaded within {self._launch.load_seconds} s"
         self.destroy()
 
-    def fork(self, attempt: Attempt) -> None:
-        """Ask for a child. The attempt hears what becomes of it, also if this zygote is dead."""
+    def seat(self) -> Seat:
+        """A child, the caller's to close. It tells what becomes of it, also if this zygote is dead."""
+        if self._spare is not None and self._spare.waits:
+            seat, self._spare = self._spare, None
+            return seat
+        self._drop_spare()
+        return self._fork()
+
+    def _fork_ahead(self) -> None:
+        """Have one child wait for the next task: a fork takes 4 ms with a loaded OCCT, its first steps 3.
+
+        To be called when another was reaped. Earlier the fork would take a core from the one that
+        computes, or from the one that leaves and the server that publishes.
+        """
+        if self._spare is None and self.usable:
+            self._spare = self._fork()
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
+
+    def _fork(self) -> Seat:
+        seat = Seat(self.kill)
         if self.gone.done():
-            attempt.end(Lost(started=False))
-            return
-        self._attempts[attempt.number] = attempt
-        self._send(Fork(attempt.number), attempt.descriptors())
-        self._loop.call_later(self._launch.fork_seconds, self._expect_begun, attempt.number)
+            seat.end(Lost(started=False))
+            return seat
+        self._seats[seat.number] = seat
+        self._send(Fork(seat.number), seat.descriptors())
+        self._loop.call_later(self._launch.fork_seconds, self._expect_begun, seat.number)
+        return seat
 
     def kill(self, number: int) -> None:
-        """Have an attempt's group killed. If that is not done in time the zygote itself dies for it."""
-        if number in self._attempts:
+        """Have a child's group killed. If that is not done in time the zygote itself dies for it."""
+        if number in self._seats:
             self._send(Kill(number))
             self._loop.call_later(self._launch.reap_seconds, self._expect_ended, number)
 
     def retire(self) -> None:
         """Fork no more, and end when the last child has."""
         self._retired = True
-        if not self._attempts:
+        self._drop_spare()
+        if not self._seats:
             self.shut_down()
 
     def shut_down(self) -> None:
@@ -141,8 +153,7 @@ class ZygoteHandle:
         self._retired = True
         if self.gone.done():
             return
-        for attempt in list(self._attempts.values()):
-            attempt.kill(Verdict.CLOSED)
+        self._drop_spare()
         if self.ready.done():
             self._line.hang_up()
             self._loop.call_later(self._launch.reap_seconds, self.destroy)
@@ -154,16 +165,6 @@ class ZygoteHandle:
         if not self.gone.done():
             self._process.kill()
 
-    def health(self) -> ZygoteHealth:
-        """What it is doing now."""
-        return ZygoteHealth(
-            module=self._module,
-            pid=self._process.pid,
-            rss_bytes=_rss_bytes(self._process.pid),
-            loaded=self.ready.done(),
-            running=len(self._attempts),
-        )
-
     def _send(self, message: Fork | Kill, descriptors: Sequence[int] = ()) -> None:
         try:
             self._line.send(message, descriptors)
@@ -172,12 +173,12 @@ class ZygoteHandle:
             self.destroy()
 
     def _expect_begun(self, number: int) -> None:
-        if number in self._attempts and not self._attempts[number].begun:
+        if number in self._seats and not self._seats[number].begun:
             _log.error("a zygote does not fork", extra={"engine_module": self._module})
             self.destroy()
 
     def _expect_ended(self, number: int) -> None:
-        if number in self._attempts:
+        if number in self._seats:
             _log.error("a zygote does not kill", extra={"engine_module": self._module})
             self.destroy()
 
@@ -204,12 +205,14 @@ class ZygoteHandle:
                 self.ready.set_result(size_bytes)
             case Unable(reason):
                 self._unable = reason
-            case Forked(number, pid) if number in self._attempts and descriptors:
-                self._attempts[number].begin(pid, descriptors[0])
-            case Exited(number) | Refused(number) if number in self._attempts:
-                self._attempts.pop(number).end(message)
-                if self._retired and not self._attempts:
+            case Forked(number, pid) if number in self._seats and descriptors:
+                self._seats[number].begin(pid, descriptors[0])
+            case Exited(number) | Refused(number) if number in self._seats:
+                self._seats.pop(number).end(message)
+                if self._retired and not self._seats:
                     self.shut_down()
+                elif isinstance(message, Exited):
+                    self._fork_ahead()
             case _:
                 close_all(descriptors)
                 raise ProtocolError("not a zygote's word")
@@ -224,11 +227,12 @@ class ZygoteHandle:
         self._load_timer.cancel()
         if not self.ready.done():
             self.ready.set_result(self._unavailable(exit_code))
-        elif self._attempts:
+        elif not self._retired:
             _log.error("a zygote died", extra={"engine_module": self._module, "exit_code": exit_code})
-        for attempt in self._attempts.values():
-            attempt.orphan(self._launch.reap_seconds)
-        self._attempts.clear()
+        self._drop_spare()
+        for seat in self._seats.values():
+            seat.orphan(self._launch.reap_seconds)
+        self._seats.clear()
         self._output.close()
         self.gone.set_result(None)
 
@@ -269,12 +273,3 @@ def _environment() -> dict[str, str]:
     """The server's own, without its settings: some are secrets, and no kernel has business with any."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TEMPA_")}
     return kept | _ONE_THREAD
-
-
-def _rss_bytes(pid: int) -> int:
-    try:
-        with contextlib.closing(Memory(pid)) as memory:
-            reading = memory.read()
-    except FileNotFoundError:
-        return 0
-    return reading.rss_bytes if reading else 0

@@ -167,6 +167,19 @@ class ClientKeyContract:
             assert beyond.verdict is Verdict.ADMITTED
             assert beyond.job.id != job
 
+    async def test_it_never_binds_to_what_is_past_its_retention(self, bench: StoreBench) -> None:
+        """A job that answers 410 is no answer to a new request."""
+        key = a_key()
+        claimed = await bench.start(key=key, retention_days=0.5)
+        assert await bench.store.settle(claimed.lease, COMPLETED)
+        bench.clock.advance(DAY_SECONDS / 2 - 0.001)
+        within = await _ask_again(bench, key)
+        bench.clock.advance(0.001)
+        beyond = await _ask_again(bench, key)
+
+        assert (within.verdict, within.job.id) == (Verdict.REPLAYED, claimed.job.id)
+        assert beyond.verdict is Verdict.ADMITTED
+
     async def test_a_free_key_binds_to_its_new_job_with_the_new_request(self, bench: StoreBench) -> None:
         await _ended(bench, Status.COMPLETED, a_key(fingerprint="f1"))
         bench.clock.advance(DAY_SECONDS)
@@ -195,6 +208,25 @@ class DerivedKeyContract:
 
         for admission in (waiting, running, kept):
             assert (admission.verdict, admission.job.id) == (Verdict.REPLAYED, job.id)
+
+    async def test_it_binds_past_the_retention_while_there_will_be_a_result(self, bench: StoreBench) -> None:
+        key = a_key(derived=True)
+        job = await bench.admit(key=key, retention_days=1.0)
+        bench.clock.advance(2 * DAY_SECONDS)
+        waiting = await _ask_again(bench, key)
+        await bench.claim()
+        running = await _ask_again(bench, key)
+
+        assert [waiting.job.id, running.job.id] == [job.id, job.id]
+
+    async def test_a_result_that_has_lost_its_files_does_not_stand_in_the_way(self, bench: StoreBench) -> None:
+        key = a_key(derived=True)
+        job = await _ended(bench, Status.COMPLETED, key)
+        anew = await _ask_again(bench, replace(key, not_for=job))
+        again = await _ask_again(bench, key)
+
+        assert (anew.verdict, again.verdict) == (Verdict.ADMITTED, Verdict.REPLAYED)
+        assert again.job.id == anew.job.id
 
     async def test_a_failed_or_canceled_job_can_be_asked_for_again(self, bench: StoreBench) -> None:
         for status in (Status.FAILED, Status.CANCELED):

@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,6 +157,26 @@ def _grandchild(work: Mapping[str, Any], folder: Path, progress: Progress) -> No
         sleeper.wait()
 
 
+def _linger(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
+    """Report, and then not end."""
+    os._exit = lambda status: _spin_in_c(work, folder, progress)  # type: ignore[assignment,return-value]
+
+
+def _crash_on_leaving(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
+    os._exit = lambda status: ctypes.string_at(0)  # type: ignore[assignment,return-value]
+
+
+def _keep_company(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
+    """Leave something behind that could still write, a thread, a child or a child's child, and stay."""
+    _linger(work, folder, progress)
+    if work["company"] == "thread":
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    elif work["company"] == "process":
+        subprocess.Popen(["sleep", "1000"])
+    else:
+        subprocess.run(["sh", "-c", "sleep 1000 &"], check=True, stdout=subprocess.DEVNULL)
+
+
 def _print_garbage(work: Mapping[str, Any], folder: Path, progress: Progress) -> None:
     noise = random.Random(7).randbytes(65_536)
     for _ in range(work["times"]):
@@ -263,6 +284,9 @@ _ACTS: dict[str, Any] = {
         _exit_politely,
         _exit_at_once,
         _grandchild,
+        _linger,
+        _crash_on_leaving,
+        _keep_company,
         _print_garbage,
         _print_until_trimmed,
         _speak_garbage,

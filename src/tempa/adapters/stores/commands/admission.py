@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 KEY_LIFE_MS = 24 * 3600 * 1000  # how long a client's key outlives its job (CONTRACTS section 2)
 
 
-def binds(holder: Job, now: int, *, derived: bool) -> bool:
+def binds(holder: Job, now: int, reservation: Reservation) -> bool:
     """Whether the key still stands for `holder`. It never stands for a job that answers 410."""
     if holder.completed_at is None:
         return True
-    kept = now < to_ms(holder.retained_until)
-    if derived:
+    kept = now < to_ms(holder.retained_until) and holder.id != reservation.not_for
+    if reservation.derived:
         return kept and not holder.removed and holder.status is Status.COMPLETED
     return kept and now < to_ms(holder.completed_at) + KEY_LIFE_MS
 

@@ -1,14 +1,16 @@
-"""Uploaded inputs."""
+"""Uploaded inputs, and whose bytes are nobody's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
-from tempa.adapters.stores.sql import file_from
+from tempa.adapters.stores.sql import encode, file_from
 from tempa.core.clock import to_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.jobs.model import StoredFile
 
@@ -31,6 +33,10 @@ class FilesPart(Access):
     async def forget_file(self, file_id: str) -> None:
         """Drop the record of a file whose bytes are gone."""
         await self._write(_forget, file_id)
+
+    async def orphans(self, owners: Sequence[str]) -> list[str]:
+        """Those of `owners` whose bytes nobody can reach: removed jobs, uploads without a record."""
+        return await self._read(_orphans, owners)
 
 
 def _add(stored: StoredFile) -> Flow[Done[None]]:
@@ -60,3 +66,8 @@ def _lapsed(limit: int) -> Flow[list[StoredFile]]:
 def _forget(file_id: str) -> Flow[Done[None]]:
     yield ASK.forget_file(file_id=file_id)
     return Done(None)
+
+
+def _orphans(owners: Sequence[str]) -> Flow[list[str]]:
+    rows = yield ASK.orphans(owners=encode(owners))
+    return [row["owner"] for row in rows]

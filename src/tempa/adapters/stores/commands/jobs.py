@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
-from tempa.adapters.stores.sql import error_text, event_from, job_from
+from tempa.adapters.stores.sql import encode, error_text, event_from, job_from
 from tempa.core.clock import from_ms, to_ms
 from tempa.core.work import cancel_topic
 from tempa.jobs import events
 from tempa.jobs.model import TRANSITIONS, CancelOutcome, Status, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from tempa.adapters.stores.commands.flow import Ask, Flow
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 class JobsPart(Access):
     """`JobStore`: all that is not an attempt's."""
+
+    async def next_delayed(self, lanes: Sequence[str]) -> float | None:
+        """Seconds until the first queued job of `lanes` that is not due yet will be."""
+        return await self._read(_next_delayed, lanes)
 
     async def overdue(self, limit: int) -> list[Job]:
         """Queued jobs whose deadline has passed, the earliest first."""
@@ -97,6 +101,12 @@ def _jobs(ask: Ask) -> Flow[list[Job]]:
 def _events(ask: Ask) -> Flow[list[Event]]:
     rows = yield ask
     return [event_from(row) for row in rows]
+
+
+def _next_delayed(lanes: Sequence[str]) -> Flow[float | None]:
+    moment = yield MOMENT
+    run_at = yield ASK.next_delayed(lanes=encode(lanes), now=moment.now)
+    return None if run_at is None else (run_at - moment.now) / 1000
 
 
 def _overdue(limit: int) -> Flow[list[Job]]:

@@ -52,7 +52,7 @@ def look_up(new: NewJob) -> Flow[Admission | None]:
     if holder is None:
         return None
     moment = yield MOMENT
-    if not binds(job_from(holder), moment.now, derived=new.reservation.derived):
+    if not binds(job_from(holder), moment.now, new.reservation):
         return None
     return standing(holder, new.reservation)
 
@@ -70,5 +70,6 @@ def _row(ordinal: int, new: NewJob, now: int | None) -> dict[str, Any]:
         **key,
         "account": new.account,
         "fingerprint": None if reservation is None else reservation.fingerprint,
+        "not_for": None if reservation is None else reservation.not_for,
         "now": now,
     }

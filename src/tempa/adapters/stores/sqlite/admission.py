@@ -56,6 +56,6 @@ def _holding(account: str, reservation: Reservation) -> Flow[Admission | None]:
     if holder is None:
         return None
     moment = yield MOMENT
-    if not binds(job_from(holder), moment.now, derived=reservation.derived):
+    if not binds(job_from(holder), moment.now, reservation):
         return None
     return standing(holder, reservation)

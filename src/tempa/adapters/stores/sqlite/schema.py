@@ -16,7 +16,8 @@ from tempa.adapters.stores.migrations import (
     scripts,
     statements,
 )
-from tempa.adapters.stores.sqlite.connections import open_writer
+from tempa.adapters.stores.sqlite.connections import is_fault, open_writer
+from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,17 +25,38 @@ if TYPE_CHECKING:
 
     from tempa.adapters.stores.migrations import Script
 
+_DAMAGED = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _SQLITE_MIN = (3, 37, 0)  # STRICT tables
 
 
 def prepare(path: Path) -> None:
-    """Create the database, or bring it up to `SCHEMA_VERSION`. Raises SchemaMismatch."""
+    """Create the database, or bring it up to `SCHEMA_VERSION`. Raises SchemaMismatch, StoreUnavailable."""
     if sqlite3.sqlite_version_info < _SQLITE_MIN:
         needed = ".".join(map(str, _SQLITE_MIN))
         raise SchemaMismatch(
             f"Tempa needs SQLite {needed} or newer; this Python has {sqlite3.sqlite_version}."
         )
     _create_private(path)
+    try:
+        _open_prepared(path)
+    except sqlite3.DatabaseError as error:
+        raise _in_words(path, error) from error
+
+
+def _in_words(path: Path, error: sqlite3.DatabaseError) -> Exception:
+    """What ails the file, or the place where it lies; what is a fault of ours stays as it is."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in _DAMAGED:
+        return SchemaMismatch(
+            f"{path} is not a database, or a damaged one: {error}. Restore it from a backup; or move it "
+            "away with its -wal and -shm, and the next start makes an empty one."
+        )
+    if code is None or is_fault(error):
+        return StoreUnavailable(f"{path} cannot be used as a database: {error}.")
+    return error
+
+
+def _open_prepared(path: Path) -> None:
     with closing(open_writer(path)) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")  # a table that others point to can be rebuilt only so
         version = version_of(connection)
@@ -44,6 +66,7 @@ def prepare(path: Path) -> None:
             create(connection, path)
         elif version < SCHEMA_VERSION:
             migrate(connection, version)
+        connection.execute("PRAGMA table_list").fetchall()  # reads the schema: damage there is told now
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -155,7 +155,7 @@ set last_used_at = used.used_at
 from unnest(cast(:key_id as text[]), cast(:used_at as bigint[])) as used (key_id, used_at)
 where api_key.id = used.key_id and (api_key.last_used_at is null or api_key.last_used_at < used.used_at);
 
--- name: admit(ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, body, announce, route, derived, key, fingerprint, now)
+-- name: admit(ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, body, announce, route, derived, key, fingerprint, not_for, now)
 -- Keys, jobs and first events of many requests in one statement: a row for each that was admitted. A key
 -- is taken if it is free, or if the job that has it no longer holds it; that job must be seen here: one
 -- that another process admits at this moment is not, and holds. In one order, so that two processes that
@@ -168,10 +168,10 @@ with asked as (
         cast(:deadline_at as bigint[]), cast(:retained_until as bigint[]), cast(:work_key as text[]),
         cast(:tags as text[]), cast(:request as text[]), cast(:body as text[]), cast(:announce as text[]),
         cast(:route as text[]), cast(:derived as integer[]), cast(:key as text[]), cast(:fingerprint as text[]),
-        cast(:now as bigint[])
+        cast(:not_for as text[]), cast(:now as bigint[])
     ) as asked (
         ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key,
-        tags, request, body, announce, route, derived, key, fingerprint, fixed_now
+        tags, request, body, announce, route, derived, key, fingerprint, not_for, fixed_now
     )
 ),
 bound as (
@@ -189,6 +189,7 @@ bound as (
             and holder.completed_at is not null
             and (
                 holder.retained_until <= excluded.bound_at
+                or holder.id in (select not_for from asked where not_for is not null)
                 or case
                     when excluded.derived = 1 then holder.removed = 1 or holder.status in ('failed', 'canceled')
                     else holder.completed_at + 86400000 <= excluded.bound_at
