@@ -89,6 +89,20 @@ where number in (
 )
 returning *;
 
+-- name: next_delayed(lanes, now)$
+-- Only what is tried again waits for a time, so that the queue itself is not read.
+select min((
+    select delayed.run_at
+    from job as delayed
+    where delayed.status = 'queued'
+        and delayed.lane = wanted.value
+        and delayed.run_at > delayed.created_at
+        and delayed.run_at > :now
+    order by delayed.run_at
+    limit 1
+))
+from json_each(:lanes) as wanted;
+
 -- name: open_attempt*!
 -- One row a claim; the primary key says that an epoch is given once.
 insert into attempt (job_id, epoch, worker, started_at) values (:job_id, :epoch, :worker, :started_at);
@@ -272,3 +286,14 @@ select * from file where expires_at <= :now order by expires_at, id limit :limit
 -- name: forget_file(file_id)!
 -- Forgetting what is forgotten is fine.
 delete from file where id = :file_id;
+
+-- name: orphans(owners)
+-- Of these ids, those whose bytes nobody can reach: of jobs that were removed, and of uploads that were
+-- never recorded. A job has a row before it has bytes: one that is unknown here is not ours to judge.
+select wanted.value as owner
+from json_each(:owners) as wanted
+where exists (select 1 from job where job.id = wanted.value and job.removed = 1)
+    or (
+        wanted.value like 'file!_%' escape '!'
+        and not exists (select 1 from file where file.id = wanted.value)
+    );

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
 from tempa.adapters.stores.sqlite.access import SQL, Access
+from tempa.adapters.stores.sqlite.line import rejoin
 from tempa.adapters.stores.sqlite.writer import Done
 from tempa.core.clock import to_ms
 from tempa.core.work import DELIVERIES
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # A transaction holds up every admission behind it; this many letters take 15 to 18 ms (2 cores, measured).
 LETTERS_PER_TRANSACTION = 1000
+
+_Letter = tuple[int, int]  # its number, and its endpoint's
 
 
 class DeadLettersPart(Access):
@@ -65,7 +68,7 @@ class DeadLettersPart(Access):
 
     async def count_dead(self, account: str, which: DeadFilter) -> int:
         """How many dead letters are meant."""
-        return await self._read(lambda connection: len(_numbers(connection, account, which)))
+        return await self._read(lambda connection: len(_letters(connection, account, which)))
 
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None
@@ -84,12 +87,13 @@ class DeadLettersPart(Access):
         """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
         start = self._now()
 
-        def transaction(connection: sqlite3.Connection, numbers: Sequence[int], first: int) -> Done[int]:
+        def transaction(connection: sqlite3.Connection, letters: Sequence[_Letter], first: int) -> Done[int]:
             rows = [
                 {"number": number, "next_at": start + round(place * spacing_seconds * 1000)}
-                for place, number in enumerate(numbers, start=first)
+                for place, (number, _) in enumerate(letters, start=first)
             ]
             driven = SQL.redrive(connection, rows)
+            rejoin(connection, (endpoint_number for _, endpoint_number in letters), self._now())
             return Done(driven, (DELIVERIES,) if driven else ())
 
         return await self._in_slices(account, which, transaction)
@@ -99,11 +103,11 @@ class DeadLettersPart(Access):
 
         def transaction(
             connection: sqlite3.Connection,
-            numbers: Sequence[int],
+            letters: Sequence[_Letter],
             first: int,  # noqa: ARG001 - only a re-drive is paced
         ) -> Done[int]:
             now = self._now()
-            rows = [{"number": number, "now": now, "reason": reason} for number in numbers]
+            rows = [{"number": number, "now": now, "reason": reason} for number, _ in letters]
             return Done(SQL.discard(connection, rows))
 
         return await self._in_slices(account, which, transaction)
@@ -123,11 +127,11 @@ class DeadLettersPart(Access):
 
         A letter that is no longer dead when its slice comes is left alone, and not counted.
         """
-        numbers = await self._read(lambda connection: _numbers(connection, account, which))
+        letters = await self._read(lambda connection: _letters(connection, account, which))
         done = 0
-        for first in range(0, len(numbers), LETTERS_PER_TRANSACTION):
-            part = numbers[first : first + LETTERS_PER_TRANSACTION]
-            done += await self._write(partial(transaction, numbers=part, first=first))
+        for first in range(0, len(letters), LETTERS_PER_TRANSACTION):
+            part = letters[first : first + LETTERS_PER_TRANSACTION]
+            done += await self._write(partial(transaction, letters=part, first=first))
         return done
 
 
@@ -146,10 +150,11 @@ def _conditions(account: str, which: DeadFilter) -> dict[str, Any]:
     }
 
 
-def _numbers(connection: sqlite3.Connection, account: str, which: DeadFilter) -> list[int]:
+def _letters(connection: sqlite3.Connection, account: str, which: DeadFilter) -> list[_Letter]:
     if _means_none(which):
         return []
-    return [row["number"] for row in SQL.dead_numbers(connection, **_conditions(account, which))]
+    rows = SQL.dead_numbers(connection, **_conditions(account, which))
+    return [(row["number"], row["endpoint_number"]) for row in rows]
 
 
 def _prune(connection: sqlite3.Connection, before: int, limit: int, now: int) -> Done[int]:

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
 from tempa.adapters.stores.sqlite.access import SQL, Access
+from tempa.adapters.stores.sqlite.line import IN_FLIGHT_MAX, rejoin
 from tempa.adapters.stores.sqlite.writer import Done
 from tempa.core.ids import new_id
 from tempa.core.work import DELIVERIES, FEED
-from tempa.webhooks.model import DeliveryStatus
+from tempa.webhooks.model import DeliveryClaim, DeliveryStatus
+from tempa.webhooks.room import Standing, host_of, standing_after
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tempa.core.events import Event
     from tempa.webhooks.model import AttemptOutcome, ClaimedDelivery, NewDelivery, Next, Planned
+    from tempa.webhooks.room import Room
 
-IN_FLIGHT_MAX = 4  # attempts to one endpoint at a time: a slow receiver holds no more of ours than these
+DOUBTED_MAX = 500  # endpoints in one transaction: 2 ms; the next slow one goes on
 
 _FINISHED = {DeliveryStatus.DELIVERED, DeliveryStatus.DEAD, DeliveryStatus.CANCELED}
 
@@ -36,12 +39,13 @@ class DeliveriesPart(Access):
         """Place these events in the feed and make their deliveries; returns how many are new."""
         return await self._write(lambda connection: _fan_out(connection, planned, self._now()))
 
-    async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
-        """Take up to `limit` that are due, in turn across endpoints; their attempts are on record."""
+    async def claim_deliveries(self, room: Room, limit: int, lease_seconds: float) -> DeliveryClaim:
+        """Take up to `limit` that are due and have room, in turn; their attempts are on record."""
+        room = room.copy()  # here, not in the writer's thread: the deliverer's own goes on changing
 
-        def transaction(connection: sqlite3.Connection) -> Done[list[ClaimedDelivery]]:
+        def transaction(connection: sqlite3.Connection) -> Done[DeliveryClaim]:
             lease_until = self._tick() + round(lease_seconds * 1000)
-            return Done(_claim(connection, limit, self._now(), lease_until))
+            return Done(_claim(connection, room, limit, self._now(), lease_until))
 
         return await self._write(transaction)
 
@@ -51,11 +55,11 @@ class DeliveriesPart(Access):
 
     async def void_delivery_leases(self) -> int:
         """At start: what the dead process had in flight is pending again."""
-        return await self._write(lambda connection: _free(connection, None))
+        return await self._write(lambda connection: _free(connection, None, self._now()))
 
     async def free_expired_deliveries(self) -> int:
         """Deliveries whose lease ran out are pending again."""
-        return await self._write(lambda connection: _free(connection, self._tick()))
+        return await self._write(lambda connection: _free(connection, self._tick(), self._now()))
 
 
 def _fan_out(connection: sqlite3.Connection, planned: Sequence[Planned], now: int) -> Done[int]:
@@ -80,37 +84,59 @@ def _insert(
 ) -> int:
     message = wanted.message
     assert message.id == plan.event_id, "a message tells of the event it was planned for"
+    endpoint_number = _endpoint(connection, message.account, wanted.url, now)
     inserted: int = SQL.insert_delivery(
         connection,
         id=wanted.id,
         account=message.account,
         event_number=event_number,
-        endpoint_number=_endpoint(connection, message.account, wanted.url, now),
+        endpoint_number=endpoint_number,
         job_id=message.job_id,
         type=message.type,
         now=now,
         message=message_text(message),
     )
+    rejoin(connection, [endpoint_number], now)
     return inserted
 
 
 def _endpoint(connection: sqlite3.Connection, account: str, url: str, now: int) -> int:
     number = SQL.endpoint_number(connection, account=account, url=url)
     if number is None:
-        SQL.insert_endpoint(connection, id=new_id("ep"), account=account, url=url, origin="job", now=now)
+        fresh = {"id": new_id("ep"), "account": account, "url": url, "host": host_of(url), "origin": "job"}
+        SQL.insert_endpoint(connection, **fresh, now=now)
         number = SQL.endpoint_number(connection, account=account, url=url)
     return int(number)
 
 
-def _claim(connection: sqlite3.Connection, limit: int, now: int, lease_until: int) -> list[ClaimedDelivery]:
-    due = list(SQL.due_deliveries(connection, now=now, in_flight_max=IN_FLIGHT_MAX, limit=limit))
-    for row in due:
-        SQL.lease_delivery(connection, number=row["number"], lease_until=lease_until)
+def _claim(
+    connection: sqlite3.Connection, room: Room, limit: int, now: int, lease_until: int
+) -> DeliveryClaim:
+    chosen = list(_admitted(connection, room, limit, now))
+    taken = []
+    for row in chosen:
+        leased = SQL.lease_delivery(connection, number=row["number"], lease_until=lease_until)
         turn = SQL.open_delivery_attempt(
-            connection, delivery_number=row["number"], attempt=row["attempts"] + 1, started_at=now
+            connection, delivery_number=row["number"], attempt=leased["attempts"], started_at=now
         )
         SQL.take_turn(connection, endpoint_number=row["endpoint_number"], turn=turn)
-    return [claimed_from(row) for row in due]
+        taken.append(claimed_from(leased))
+    rejoin(connection, (row["endpoint_number"] for row in chosen), now)
+    next_at = SQL.next_in_line(connection, now=now)
+    return DeliveryClaim(tuple(taken), None if next_at is None else (next_at - now) / 1000)
+
+
+def _admitted(connection: sqlite3.Connection, room: Room, limit: int, now: int) -> Iterator[sqlite3.Row]:
+    """Of what is due, the first `limit` that the room admits, each taking its slot in it."""
+    full = {
+        "full_accounts": encode([f"{standing}/{account}" for standing, account in room.full_accounts()]),
+        "full_hosts": encode(["/".join(map(str, key)) for key in room.full_hosts()]),
+    }
+    for row in SQL.due_deliveries(connection, now=now, in_flight_max=IN_FLIGHT_MAX, limit=limit, **full):
+        if limit and room.admits(row["account"], row["host"], Standing(row["standing"])):
+            room.enter(row["account"], row["host"])
+            limit -= 1
+            yield row
 
 
 def _settle(
@@ -136,7 +162,15 @@ def _settle(
     if then.hold_seconds > 0:
         held_until = now + round(then.hold_seconds * 1000)
         SQL.hold_endpoint(connection, endpoint_number=row["endpoint_number"], held_until=held_until)
+    _note_standing(connection, row["endpoint_number"], standing_after(outcome.duration_ms))
+    rejoin(connection, [row["endpoint_number"]], now)
     return Done(answer=True, topics=(DELIVERIES,))
+
+
+def _note_standing(connection: sqlite3.Connection, endpoint_number: int, standing: Standing) -> None:
+    SQL.note_standing(connection, endpoint_number=endpoint_number, standing=standing)
+    if standing is Standing.SLOW:
+        SQL.doubt_untried(connection, endpoint_number=endpoint_number, limit=DOUBTED_MAX)
 
 
 def _columns(then: Next, now: int) -> dict[str, Any]:
@@ -150,6 +184,7 @@ def _columns(then: Next, now: int) -> dict[str, Any]:
     }
 
 
-def _free(connection: sqlite3.Connection, lapsed_by: int | None) -> Done[int]:
-    freed = SQL.free_deliveries(connection, lapsed_by=lapsed_by)
-    return Done(freed, (DELIVERIES,) if freed else ())
+def _free(connection: sqlite3.Connection, lapsed_by: int | None, now: int) -> Done[int]:
+    freed = [row["endpoint_number"] for row in SQL.free_deliveries(connection, lapsed_by=lapsed_by)]
+    rejoin(connection, freed, now)
+    return Done(len(freed), (DELIVERIES,) if freed else ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.sql import error_text, event_from, job_from
+from tempa.adapters.stores.sql import encode, error_text, event_from, job_from
 from tempa.adapters.stores.sqlite.access import SQL, Access
 from tempa.adapters.stores.sqlite.event_log import Entry, append, log_topics
 from tempa.adapters.stores.sqlite.writer import Done
@@ -15,7 +15,7 @@ from tempa.jobs.model import TRANSITIONS, CancelOutcome, Status, Step
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from tempa.core.events import Event
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 class JobsPart(Access):
     """`JobStore`: all that is not an attempt's."""
+
+    async def next_delayed(self, lanes: Sequence[str]) -> float | None:
+        """Seconds until the first queued job of `lanes` that is not due yet will be."""
+
+        def query(connection: sqlite3.Connection) -> float | None:
+            now = self._now()
+            run_at = SQL.next_delayed(connection, lanes=encode(list(lanes)), now=now)
+            return None if run_at is None else (run_at - now) / 1000
+
+        return await self._read(query)
 
     async def overdue(self, limit: int) -> list[Job]:
         """Queued jobs whose deadline has passed, the earliest first."""
