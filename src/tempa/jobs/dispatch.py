@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.errors import StoreUnavailable
@@ -43,26 +44,35 @@ class Worker:
         """Work until `stop`; then every running job is handed back, no attempt burnt."""
         with self.wake.listen(*(lane_topic(lane) for lane in self.lanes)) as bell:
             while not stop.is_set():
-                took = await self._fill(stop)
-                if not took:
-                    await self._wait(bell, stop)
+                seconds = await self._fill(stop)
+                if seconds > 0:
+                    await self._wait(bell, stop, seconds)
         if self._running:
             await asyncio.wait(self._running)
 
-    async def _fill(self, stop: asyncio.Event) -> bool:
+    async def _fill(self, stop: asyncio.Event) -> float:
+        """Take what there are slots for; returns the seconds until there may be more, 0 for at once."""
         free = self.slots - len(self._running)
         if free <= 0:
-            return False
+            return _POLL_SECONDS
         try:
+            # Asked before the claim: what comes due in between is claimed, and not slept over.
+            next_seconds = await self.store.next_delayed(self.lanes)
             claimed = await self.store.claim(self.worker_id, self.lanes, free, self.lease_seconds)
         except StoreUnavailable:
-            return False
+            _logger.warning("the store is away; jobs wait for it")
+            return _POLL_SECONDS
         for one in claimed:
-            self._measure(one)
-            task = asyncio.create_task(self.performer.perform(one, stop))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
-        return bool(claimed)
+            self._start(one, stop)
+        if claimed:
+            return 0.0
+        return _POLL_SECONDS if next_seconds is None else min(next_seconds, _POLL_SECONDS)
+
+    def _start(self, claimed: Claimed, stop: asyncio.Event) -> None:
+        self._measure(claimed)
+        task = asyncio.create_task(self.performer.perform(claimed, stop))
+        self._running.add(task)
+        task.add_done_callback(partial(self._ended, claimed))
 
     def _measure(self, claimed: Claimed) -> None:
         job = claimed.job
@@ -71,18 +81,18 @@ class Worker:
             waited = (job.started_at - job.created_at).total_seconds()
             self.meter.observe("tempa_jobs_wait_seconds", waited, engine=job.request.engine)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, claimed: Claimed, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            _logger.error("an ending could not be written; the rescuer will", exc_info=error)
+            where = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
+            _logger.error("an ending could not be written; the rescuer will", extra=where, exc_info=error)
 
-    async def _wait(self, bell: Bell, stop: asyncio.Event) -> None:
-        seconds = _POLL_SECONDS
+    async def _wait(self, bell: Bell, stop: asyncio.Event, seconds: float) -> None:
         waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait()), *self._running]
         if len(self._running) < self.slots:
             waits.append(asyncio.ensure_future(bell.wait(seconds)))
         try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 if wait not in self._running:

@@ -172,6 +172,9 @@ class JobStore(Protocol):
     async def claim(
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
     ) -> list[Claimed]: ...
+    async def next_delayed(
+        self, lanes: Sequence[str]
+    ) -> float | None: ...  # seconds until the first job that waits for its retry; None: none does
     async def beat(self, beats: Sequence[Beat], lease_seconds: float) -> list[BeatAnswer]: ...
     async def settle(self, lease: Lease, ending: Ending) -> bool: ...  # False: fenced off, nothing written
     async def expired(self, limit: int) -> list[Claimed]: ...  # leases that have run out
@@ -201,6 +204,9 @@ class JobStore(Protocol):
     async def file(self, account: str, file_id: str) -> StoredFile | None: ...
     async def lapsed_files(self, limit: int) -> list[StoredFile]: ...
     async def forget_file(self, file_id: str) -> None: ...
+    async def orphans(
+        self, owners: Sequence[str]
+    ) -> list[str]: ...  # of these jobs and uploads: removed jobs, and uploads without a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,3 +234,6 @@ class ArtifactStore(Protocol):
     ) -> StoredObject: ...  # raises Refusal("body-too-large")
     async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
     async def delete(self, prefix: str) -> None: ...  # what is gone is fine; OSError if something stays
+    async def aged(
+        self, age_seconds: float, after: str, limit: int
+    ) -> list[str]: ...  # prefixes written longer ago, in an order of its own, from the one behind `after`

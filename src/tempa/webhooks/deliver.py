@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tempa.core.clock import to_ms
@@ -18,6 +19,7 @@ from tempa.core.signing import webhook_headers
 from tempa.core.work import DELIVERIES, either, pause
 from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
 from tempa.webhooks.ports import Answer, Outbound
+from tempa.webhooks.room import Room, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,8 @@ _DEAD_ON_ERROR = {
     "invalid_url": DeadReason.INVALID_URL,
     "too_large": DeadReason.TOO_LARGE,
 }
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 1.0  # the truth, should every ring be lost
+_CLAIM_MAX = 64  # in one transaction: others write in between
 _LEASE_SLACK_SECONDS = 30.0  # past the exchange's deadline: time to write the outcome
 _STORE_RETRY_SECONDS = 0.5
 
@@ -115,41 +118,57 @@ class Deliverer:
     timeout_seconds: float
     body_bytes_max: int
     user_agent: str
-    in_flight_max: int = 64
+    in_flight_max: int = 1024
     name: str = "deliverer"
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _room: Room = field(init=False)
+    _left: asyncio.Event = field(default_factory=asyncio.Event)  # somebody left the room
+
+    def __post_init__(self) -> None:
+        self._room = Room(self.in_flight_max)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Deliver until `stop`, then let what is on its way come to its end."""
         with self.wake.listen(DELIVERIES) as bell:
             while not stop.is_set():
                 try:
-                    took = await self._fill()
+                    seconds = await self._fill()
                 except StoreUnavailable:
                     _logger.warning("the store is away; deliveries wait for it")
-                    took = False
-                if not took:
-                    await either(bell.wait(_POLL_SECONDS), stop.wait())
+                    seconds = _POLL_SECONDS
+                if seconds > 0:
+                    await either(bell.wait(seconds), stop.wait(), self._left.wait())
         if self._running:
             await asyncio.wait(self._running, timeout=self.timeout_seconds)
 
-    async def _fill(self) -> bool:
-        free = self.in_flight_max - len(self._running)
-        if free <= 0:
+    async def _fill(self) -> float:
+        """Take what is due and has room; returns the seconds until there may be more, 0 for at once."""
+        self._left.clear()
+        if self._room.free <= 0:
             await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-            return True
+            return 0.0
+        limit = min(self._room.free, _CLAIM_MAX)
         lease_seconds = self.timeout_seconds + _LEASE_SLACK_SECONDS
-        claimed = await self.store.claim_deliveries(free, lease_seconds)
-        for one in claimed:
-            task = asyncio.create_task(self._deliver(one))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
-        return bool(claimed)
+        claim = await self.store.claim_deliveries(self._room, limit, lease_seconds)
+        for one in claim.taken:
+            self._start(one)
+        if claim.taken:  # behind these may be more
+            return 0.0
+        return _POLL_SECONDS if claim.next_seconds is None else min(claim.next_seconds, _POLL_SECONDS)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _start(self, claimed: ClaimedDelivery) -> None:
+        self._room.enter(claimed.message.account, host_of(claimed.url))
+        task = asyncio.create_task(self._deliver(claimed))
+        self._running.add(task)
+        task.add_done_callback(partial(self._ended, claimed))
+
+    def _ended(self, claimed: ClaimedDelivery, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._room.leave(claimed.message.account, host_of(claimed.url))
+        self._left.set()  # the store rang before: whoever looked at once met a full room
         if not task.cancelled() and (error := task.exception()):
-            _logger.error("an outcome could not be written; its lease will run out", exc_info=error)
+            text = "an outcome could not be written; its lease will run out"
+            _logger.error(text, extra=_identity(claimed), exc_info=error)
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         started = self.clock.monotonic()
@@ -182,15 +201,14 @@ class Deliverer:
                 return body, Answer(None, "too_large")
             return body, await self.sender.send(self._outbound(claimed, body))
         except Exception:
-            where = {"delivery_id": claimed.id, "event_id": claimed.message.id}
-            _logger.exception("a webhook attempt broke; it counts as a failed one", extra=where)
+            text = "a webhook attempt broke; it counts as a failed one"
+            _logger.exception(text, extra=_identity(claimed))
             return body, Answer(None, "internal")
 
     def _tell(self, claimed: ClaimedDelivery, outcome: AttemptOutcome) -> None:
         level = logging.WARNING if outcome.outcome == "dead" else logging.INFO
         extra = {
-            "delivery_id": claimed.id,
-            "event_id": claimed.message.id,
+            **_identity(claimed),
             "job_id": claimed.message.job_id,
             "attempt": claimed.attempt,
             "http_status": outcome.http_status,
@@ -216,10 +234,15 @@ class Deliverer:
             try:
                 await self.store.settle_delivery(claimed, outcome, then)
             except StoreUnavailable:
-                _logger.warning("an outcome could not be written yet", extra={"delivery_id": claimed.id})
+                _logger.warning("an outcome could not be written yet", extra=_identity(claimed))
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
                 return
+
+
+def _identity(claimed: ClaimedDelivery) -> dict[str, str]:
+    """What a log line says of a delivery."""
+    return {"delivery_id": claimed.id, "event_id": claimed.message.id}
 
 
 _OUTCOMES = {

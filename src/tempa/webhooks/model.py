@@ -78,6 +78,14 @@ class ClaimedDelivery:
     message: Message
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryClaim:
+    """What a deliverer got, and when it is worth asking again though no ring comes."""
+
+    taken: tuple[ClaimedDelivery, ...]
+    next_seconds: float | None  # until the next one is due; None: no other is
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
     """How one attempt ended: what closes its row."""

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         DeadFilter,
         DeadGroup,
         Delivery,
+        DeliveryClaim,
         DeliveryStatus,
         Next,
         Planned,
     )
+    from tempa.webhooks.room import Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ class WebhookStore(Protocol):
 
     async def unplanned(self, limit: int) -> list[Event]: ...  # events not yet fanned out, oldest first
     async def fan_out(self, planned: Sequence[Planned]) -> int: ...  # gives positions; new deliveries
-    async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]: ...
+    async def claim_deliveries(
+        self, room: Room, limit: int, lease_seconds: float
+    ) -> DeliveryClaim: ...  # only what `room` admits, which it leaves as it is
     async def settle_delivery(
         self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next
     ) -> bool: ...  # taken until the delivery is claimed again, though its lease ran out

@@ -6,7 +6,7 @@ import resource
 
 # Some containers say a thousand million, and programs we start may close as many one by one.
 _MOST = 1 << 20
-_KEPT_BACK = 256  # the store's readers, kernels and their pipes, deliveries on their way, the log
+_KEPT_BACK = 256  # the store's readers, kernels and their pipes, the log
 
 
 def raise_limit() -> int:
@@ -22,6 +22,11 @@ def raise_limit() -> int:
     return _MOST if soft == resource.RLIM_INFINITY else soft
 
 
-def connections_within(files: int, wanted: int) -> int:
-    """How many connections may be open: each may need a file beside its socket, to read or to write."""
-    return max(1, min(wanted, (files - _KEPT_BACK) // 2))
+def connections_within(files: int, wanted: int, deliveries: int) -> int:
+    """How many connections may be open beside `deliveries` at once, where `files` may be open in all.
+
+    Each may need a file beside its socket, to read or to write; a delivery's connection is kept warm for
+    a while after it. Where few files may be open, deliveries get by with what an eighth leaves them.
+    """
+    left = files - _KEPT_BACK - deliveries - deliveries // 2
+    return max(1, min(wanted, max(left // 2, files // 8)))

@@ -36,7 +36,10 @@ async def run(
     parts: Parts, listener: socket.socket, stop: asyncio.Event, announce: Callable[[], None]
 ) -> None:
     """Run the API and every role until `stop`, then drain. `announce` tells that it serves."""
-    connections = connections_within(raise_limit(), parts.settings.server.connections_max)
+    settings = parts.settings
+    connections = connections_within(
+        raise_limit(), settings.server.connections_max, settings.webhooks.in_flight_max
+    )
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
     server = _Server(_uvicorn_config(parts, stop, HttpBounds(connections=connections)), announce)
     async with asyncio.TaskGroup() as group:

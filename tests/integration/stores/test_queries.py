@@ -38,12 +38,21 @@ HOT = {
     "unplanned": {"event": "event_unplanned"},
     "unplanned_number": {"event": "sqlite_autoindex_event_1"},
     "endpoint_number": {"endpoint": "sqlite_autoindex_endpoint_2"},
+    "next_delayed": {"delayed": "job_delayed"},
     "due_deliveries": {
+        "further": "endpoint_line",
+        "ready": "endpoint_line",
         "due": "delivery_pending",
-        "further": "delivery_pending",
         "leased": "delivery_leased",
         "earlier": "delivery_unfinished",
     },
+    "rejoin_line": {
+        "waiting": "delivery_pending",
+        "earlier": "delivery_unfinished",
+        "leased": "delivery_leased",
+    },
+    "doubt_untried": {"slow": "INTEGER PRIMARY KEY", "untried": "endpoint_untried"},
+    "next_in_line": {"endpoint": "endpoint_next"},
     "end_delivery_attempt": {"delivery": "sqlite_autoindex_delivery_1"},
     "free_deliveries": {"delivery": "delivery_leased"},
     "list_deliveries": {"delivery": "delivery_account"},
@@ -133,6 +142,9 @@ def test_a_look_for_expired_leases_never_meets_what_is_finished(database: sqlite
         assert _cost(database, "expired", now=10, limit=10) < 1000
 
 
+CLAIM = {"now": 10, "in_flight_max": 4, "limit": 64, "full_accounts": "[]", "full_hosts": "[]"}
+
+
 def test_a_backlog_at_one_endpoint_makes_no_claim_dearer(database: sqlite3.Connection) -> None:
     """20,000 pending and 20,000 delivered at one endpoint, one pending at another."""
     _pile_up_deliveries(database)
@@ -140,7 +152,74 @@ def test_a_backlog_at_one_endpoint_makes_no_claim_dearer(database: sqlite3.Conne
         if statistics:
             database.execute("analyze")
 
-        assert _cost(database, "due_deliveries", now=10, in_flight_max=4, limit=64) < 3000
+        assert _cost(database, "due_deliveries", **CLAIM) < 3000
+        _rejoin(database, 1)
+        assert _cost(database, "rejoin_line", endpoint_number=1, now=10, in_flight_max=4) < 300
+
+
+@pytest.mark.parametrize("hosts", [1, 100, 20_000])
+def test_a_crowd_of_endpoints_makes_no_claim_dearer(database: sqlite3.Connection, hosts: int) -> None:
+    """20,000 URLs that are due, at so many hosts; the same as many more that come due later."""
+    _crowd(database, hosts)
+    costs = []
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        costs.append(_cost(database, "due_deliveries", **CLAIM))
+        assert _cost(database, "next_in_line", now=10) < 50
+    assert max(costs) < 64 * 400
+
+
+def test_what_waits_behind_a_full_host_costs_a_claim_little(database: sqlite3.Connection) -> None:
+    _crowd(database, 1)
+    database.execute("update endpoint set host = 'other' where number = 20000")
+    database.execute("update endpoint set account = 'globex' where number = 19999")
+
+    full = {**CLAIM, "full_hosts": '["1/acme/h0"]'}
+    found = list(database.execute(SQL.due_deliveries.sql, full))
+
+    assert sorted((row["account"], row["host"]) for row in found) == [("acme", "other"), ("globex", "h0")]
+    assert _cost(database, "due_deliveries", **full) < 3000 + 25 * 20_000
+
+
+def test_what_waits_behind_a_full_account_costs_a_claim_nothing(database: sqlite3.Connection) -> None:
+    _crowd(database, 20_000)
+    database.execute("update endpoint set account = 'globex' where number = 20000")
+
+    full = {**CLAIM, "full_accounts": '["1/acme"]'}
+    found = list(database.execute(SQL.due_deliveries.sql, full))
+
+    assert [row["account"] for row in found] == ["globex"]
+    assert _cost(database, "due_deliveries", **full) < 1500
+
+
+def test_of_many_accounts_the_first_of_each_are_offered(database: sqlite3.Connection) -> None:
+    """400 accounts with 50 endpoints each: a claim of 64 is offered 256, each of another account."""
+    _crowd(database, 1)
+    database.execute("update endpoint set account = 'a' || (number % 400)")
+
+    found = list(database.execute(SQL.due_deliveries.sql, CLAIM))
+
+    assert len(found) == len({row["account"] for row in found}) == 4 * 64
+
+
+def test_the_next_retry_is_found_without_the_queue(database: sqlite3.Connection) -> None:
+    """20,000 jobs wait for a worker, one for its retry."""
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         tags, request)
+        with recursive n(i) as (select 0 union all select i + 1 from n where i < 20000)
+        select 'w' || i, 'acme', 'queued', 'e', 'cpu', 5, 1, iif(i, 1, 99), 9, '{}', '{}' from n
+        """
+    )
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        assert _cost(database, "next_delayed", lanes='["cpu", "gpu"]', now=10) < 200
+    assert SQL.next_delayed(database, lanes='["cpu", "gpu"]', now=10) == 99
 
 
 def _finish_many_jobs(database: sqlite3.Connection) -> None:
@@ -172,9 +251,9 @@ def _pile_up_deliveries(database: sqlite3.Connection) -> None:
         insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
                          tags, request)
         values ('j', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}');
-        insert into endpoint (number, id, account, url, origin, created_at)
-        values (1, 'ep_1', 'acme', 'https://slow.example', 'job', 1),
-               (2, 'ep_2', 'acme', 'https://fine.example', 'job', 1);
+        insert into endpoint (number, id, account, url, host, origin, created_at, line_at)
+        values (1, 'ep_1', 'acme', 'https://slow.example', 'slow.example', 'job', 1, 1),
+               (2, 'ep_2', 'acme', 'https://fine.example', 'fine.example', 'job', 1, 1);
         insert into event (id, account, job_id, sequence, type, at, body)
         with recursive n(i) as (select 1 union all select i + 1 from n where i < 40001)
         select 'evt_' || i, 'acme', 'j', i, 'job.stage', 1, '{}' from n;
@@ -184,6 +263,41 @@ def _pile_up_deliveries(database: sqlite3.Connection) -> None:
                iif(number % 2, 'pending', 'delivered'), 1, 1, iif(number % 2, null, 1), '{}' from event;
         """
     )
+
+
+def _crowd(database: sqlite3.Connection, hosts: int) -> None:
+    """20,000 endpoints with one delivery each that is due, and 20,000 with one that is not."""
+    database.execute("pragma synchronous = off")
+    database.executescript(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         tags, request)
+        values ('j', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}');
+        insert into event (id, account, job_id, sequence, type, at, body)
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 40000)
+        select 'evt_' || i, 'acme', 'j', i, 'job.stage', 1, '{}' from n;
+        """
+    )
+    database.execute(
+        """
+        insert into endpoint (number, id, account, url, host, origin, created_at, line_at)
+        select number, 'ep_' || number, 'acme', 'u' || number, 'h' || (number % :hosts), 'job', 1,
+               iif(number > 20000, 11, 1) from event
+        """,
+        {"hosts": hosts},
+    )
+    database.execute(
+        """
+        insert into delivery (id, account, event_number, endpoint_number, job_id, type, status, created_at,
+                              next_at, message)
+        select 'dlv_' || number, account, number, number, 'j' || number, 't', 'pending', 1, line_at, '{}'
+        from endpoint
+        """
+    )
+
+
+def _rejoin(database: sqlite3.Connection, endpoint_number: int) -> None:
+    SQL.rejoin_line(database, [{"endpoint_number": endpoint_number, "now": 10, "in_flight_max": 4}])
 
 
 def _cost(database: sqlite3.Connection, name: str, **parameters: Any) -> int:
@@ -199,5 +313,5 @@ def _cost(database: sqlite3.Connection, name: str, **parameters: Any) -> int:
     found = list(database.execute(getattr(SQL, name).sql, parameters))
     database.set_progress_handler(None, 0)
     database.execute("rollback")
-    assert found or name == "expired", "a query that finds nothing costs nothing"
+    assert found or name in {"expired", "rejoin_line"}, "a query that finds nothing costs nothing"
     return steps

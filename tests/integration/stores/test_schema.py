@@ -15,8 +15,10 @@ from tempa.adapters.stores.migrations import FOLDER
 from tempa.adapters.stores.sqlite import schema
 from tempa.adapters.stores.sqlite.connections import open_writer
 from tempa.adapters.stores.sqlite.schema import SCHEMA_VERSION, SchemaMismatch, migrate, prepare, version_of
+from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SECOND_REVISION = """
@@ -190,3 +192,39 @@ def test_an_sqlite_without_strict_tables_is_refused(path: Path, monkeypatch: pyt
         prepare(path)
 
     assert not path.exists()
+
+
+def tear(path: Path) -> None:
+    """Half of a good database."""
+    prepare(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def scribble(path: Path) -> None:
+    """Its first page says what it should; nothing behind it does."""
+    prepare(path)
+    path.write_bytes(path.read_bytes()[:4096] + b"\xa5" * (path.stat().st_size - 4096))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: path.write_bytes(b"hello"), lambda path: path.write_bytes(b"\0" * 8192), tear, scribble],
+    ids=["a word", "zeros", "torn", "scribbled over"],
+)
+def test_what_is_no_database_is_told_with_the_way_out(path: Path, damage: Callable[[Path], object]) -> None:
+    damage(path)
+    before = path.read_bytes()
+
+    with pytest.raises(SchemaMismatch, match="Restore it from a backup; or move it away") as caught:
+        prepare(path)
+
+    assert str(caught.value).startswith(f"{path} is not a database, or a damaged one")
+    assert path.read_bytes() == before
+
+
+def test_a_place_that_cannot_hold_a_database_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"")
+    (path.parent / "tempa.db-wal").mkdir()  # in the way
+
+    with pytest.raises(StoreUnavailable, match=r"tempa\.db cannot be used as a database"):
+        prepare(path)

@@ -64,10 +64,10 @@ def test_the_server_may_open_as_many_files_as_it_is_allowed_to() -> None:
 
 @pytest.mark.parametrize(
     ("files", "wanted", "connections"),
-    [(1 << 20, 4096, 4096), (1024, 4096, 384), (8448, 4096, 4096), (8446, 4096, 4095), (200, 4096, 1)],
+    [(1 << 20, 4096, 4096), (1024, 4096, 128), (9984, 4096, 4096), (9982, 4096, 4095), (4, 4096, 1)],
 )
 def test_connections_leave_files_for_everything_else(files: int, wanted: int, connections: int) -> None:
-    assert connections_within(files, wanted) == connections
+    assert connections_within(files, wanted, deliveries=1024) == connections
 
 
 async def test_the_server_is_held_to_its_bounds(tmp_path: Path) -> None:

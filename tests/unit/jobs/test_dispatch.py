@@ -31,6 +31,11 @@ class Queue:
     waiting: deque[str] = field(default_factory=deque)
     limits: list[int] = field(default_factory=list)
     away: int = 0
+    next_seconds: float | None = None  # until the first delayed one is due
+
+    async def next_delayed(self, lanes: Sequence[str]) -> float | None:
+        assert lanes == ["cpu"]
+        return self.next_seconds
 
     async def claim(
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
@@ -84,18 +89,35 @@ class Jobs:
             await self._news.wait_for(lambda: self.running.keys() == set(names))
 
 
+class WatchedClock(ManualClock):
+    """Notes how long it was asked to sleep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sleeps: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        await super().sleep(seconds)
+
+
 @dataclass
 class Bench:
     """A worker with two slots, and what it touches."""
 
     queue: Queue = field(default_factory=Queue)
     jobs: Jobs = field(default_factory=Jobs)
-    clock: ManualClock = field(default_factory=ManualClock)
+    clock: WatchedClock = field(default_factory=WatchedClock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     wake: InProcessWake = field(init=False)
 
     def __post_init__(self) -> None:
         self.wake = InProcessWake(self.clock)
+
+    async def asleep(self) -> None:
+        """Until the worker has nothing to do and waits for time to pass."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.clock.until_asleep()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -149,17 +171,49 @@ async def test_when_it_stops_every_running_job_is_handed_back_before_it_returns(
 
 async def test_a_ring_makes_it_look_at_once_and_time_does_when_no_ring_comes(bench: Bench) -> None:
     async with bench.working():
-        await bench.clock.until_asleep()
+        await bench.asleep()
         bench.queue.waiting.append("a")
         bench.wake.ring(lane_topic("cpu"))
         await bench.jobs.until_running("a")
-        await bench.clock.until_asleep()
+        assert bench.clock.monotonic() == 0
+        await bench.asleep()
         bench.queue.waiting.append("b")
         bench.clock.advance(1.0)
         await bench.jobs.until_running("a", "b")
 
+    assert set(bench.clock.sleeps) == {1.0}
+    assert sorted(bench.jobs.handed_back) == ["a", "b"]
 
-async def test_an_ending_that_could_not_be_written_frees_its_slot(bench: Bench) -> None:
+
+@pytest.mark.parametrize(("next_seconds", "sleeps"), [(None, 1.0), (0.25, 0.25), (0.001, 0.001), (60.0, 1.0)])
+async def test_it_sleeps_until_the_next_retry_is_due_and_a_second_at_most(
+    bench: Bench, next_seconds: float | None, sleeps: float
+) -> None:
+    bench.queue.next_seconds = next_seconds
+    async with bench.working():
+        await bench.asleep()
+        bench.queue.waiting.append("a")
+        bench.clock.advance(sleeps)
+        await bench.jobs.until_running("a")
+
+    assert bench.clock.sleeps[0] == sleeps
+
+
+async def test_with_all_slots_taken_it_waits_for_a_job_to_end_and_for_nothing_else(bench: Bench) -> None:
+    bench.queue.waiting.extend("abc")
+    bench.queue.next_seconds = 0.25
+    async with bench.working():
+        await bench.jobs.until_running("a", "b")
+        bench.jobs.running["a"].set()
+        await bench.jobs.until_running("b", "c")
+
+    assert bench.clock.sleeps == []
+    assert bench.queue.limits == [2, 1]
+
+
+async def test_an_ending_that_could_not_be_written_frees_its_slot_and_is_told(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.queue.waiting.extend("abc")
     bench.jobs.broken = {"a"}
     async with bench.working():
@@ -167,11 +221,24 @@ async def test_an_ending_that_could_not_be_written_frees_its_slot(bench: Bench) 
         bench.jobs.running["a"].set()
         await bench.jobs.until_running("b", "c")
 
+    assert (bench.jobs.most, bench.jobs.done, sorted(bench.jobs.handed_back)) == (2, ["a"], ["b", "c"])
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (vars(record)["job_id"], vars(record)["attempt"]) == ("a", 1)
+    assert record.exc_info
 
-async def test_a_store_that_is_away_is_asked_again(bench: Bench) -> None:
+
+async def test_a_store_that_is_away_is_asked_again_after_a_second(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.queue.waiting.append("a")
     bench.queue.away = 1
+    bench.queue.next_seconds = 0.25
     async with bench.working():
-        await bench.clock.until_asleep()
+        await bench.asleep()
+        assert (bench.queue.away, bench.jobs.running) == (0, {})
         bench.clock.advance(1.0)
         await bench.jobs.until_running("a")
+
+    assert bench.clock.sleeps[0] == 1.0
+    assert bench.queue.limits == [2, 1]
+    assert "the store is away; jobs wait for it" in [record.message for record in caplog.records]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.core.errors import StoreUnavailable
 from tempa.core.metrics import METRICS
-from tempa.webhooks.model import ClaimedDelivery, Message
+from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message
 from tempa.webhooks.ports import Answer
 
 if TYPE_CHECKING:
@@ -18,19 +18,26 @@ if TYPE_CHECKING:
     from tempa.core.events import Event
     from tempa.webhooks.model import AttemptOutcome, Next, Planned
     from tempa.webhooks.ports import Outbound
+    from tempa.webhooks.room import Room
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 PATIENCE_SECONDS = 10.0  # for what comes at once, unless it never comes
 
 
 class FakeStore:
-    """Hands out what lies in `due` and `events`, notes what is written. `away`: how many calls still fail."""
+    """Hands out what lies in `due` and `events`, notes what is written.
+
+    `away`: how many calls still fail. `refuses`: whose outcomes cannot be written at all.
+    """
 
     def __init__(self) -> None:
         self.due: list[ClaimedDelivery] = []
         self.events: list[Event] = []
         self.away = 0
+        self.next_seconds: float | None = None
         self.limits: list[int] = []
+        self.rooms: list[Room] = []
+        self.refuses: set[str] = set()
         self.settled: list[tuple[ClaimedDelivery, AttemptOutcome, Next]] = []
         self.batches: list[list[Planned]] = []
         self.freed = 0
@@ -50,15 +57,19 @@ class FakeStore:
         async with asyncio.timeout(PATIENCE_SECONDS), self.changed:
             await self.changed.wait_for(condition)
 
-    async def claim_deliveries(self, limit: int, _lease_seconds: float) -> list[ClaimedDelivery]:
+    async def claim_deliveries(self, room: Room, limit: int, _lease_seconds: float) -> DeliveryClaim:
+        assert 0 < limit <= room.free
         await self._answer()
         self.limits.append(limit)
-        taken, self.due = self.due[:limit], self.due[limit:]
+        self.rooms.append(room)
+        taken, self.due = tuple(self.due[:limit]), self.due[limit:]
         await self._note()
-        return taken
+        return DeliveryClaim(taken, self.next_seconds)
 
     async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
         await self._answer()
+        if claimed.id in self.refuses:
+            raise ValueError("a slip of the store")
         self.settled.append((claimed, outcome, then))
         await self._note()
         return True
@@ -88,12 +99,16 @@ class FakeSender:
         self.gate = asyncio.Event()
         self.gate.set()
         self.sent: list[Outbound] = []
+        self.now = self.most = 0  # requests on their way
         self.waiting = asyncio.Semaphore(0)
 
     async def send(self, request: Outbound) -> Answer:
         self.sent.append(request)
+        self.now += 1
+        self.most = max(self.most, self.now)
         self.waiting.release()
         await self.gate.wait()
+        self.now -= 1
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

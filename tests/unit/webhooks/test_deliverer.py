@@ -11,6 +11,7 @@ import pytest
 
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.retry import RetryPolicy
+from tempa.core.work import DELIVERIES
 from tempa.testing.clock import ManualClock
 from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.model import DeadReason, DeliveryStatus
@@ -41,6 +42,18 @@ def a_deliverer(store: FakeStore, sender: FakeSender, clock: ManualClock, **chan
         "user_agent": "Tempa",
     }
     return Deliverer(**(fields | changes))
+
+
+class WatchedClock(ManualClock):
+    """Notes how long it was asked to sleep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sleeps: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        await super().sleep(seconds)
 
 
 @asynccontextmanager
@@ -87,7 +100,26 @@ async def test_a_sender_that_breaks_spends_a_retry_and_is_on_record(
         "dlv_2": ("internal", DeliveryStatus.DEAD, DeadReason.EXHAUSTED),
     }
     broken = [record for record in caplog.records if "broke" in record.message]
-    assert [record.exc_info is not None for record in broken] == [True, True]
+    assert [(vars(one)["delivery_id"], vars(one)["event_id"]) for one in broken] == [
+        ("dlv_1", "evt_1"),
+        ("dlv_2", "evt_2"),
+    ]
+    assert all(record.exc_info for record in broken)
+
+
+async def test_an_outcome_that_cannot_be_written_is_told_with_its_delivery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, sender = FakeStore(), FakeSender(OK)
+    store.due = [a_claim(1), a_claim(2)]
+    store.refuses = {"dlv_1"}
+
+    await settled(a_deliverer(store, sender, ManualClock()), store)
+
+    assert [claimed.id for claimed, _, _ in store.settled] == ["dlv_2"]
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (vars(record)["delivery_id"], vars(record)["event_id"]) == ("dlv_1", "evt_1")
+    assert record.exc_info
 
 
 async def test_a_message_that_cannot_be_rendered_or_signed_is_on_record_too() -> None:
@@ -121,14 +153,76 @@ async def test_while_the_store_is_away_an_outcome_waits_and_is_written_once() ->
     assert len(sender.sent) == 1
 
 
-async def test_a_store_that_is_away_when_deliveries_are_claimed_is_asked_again() -> None:
+async def test_a_store_that_is_away_when_deliveries_are_claimed_is_asked_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store, sender, clock = FakeStore(), FakeSender(OK), ManualClock()
     store.due, store.away = [a_claim()], 1
     async with running(a_deliverer(store, sender, clock)):
         async with asyncio.timeout(PATIENCE_SECONDS):
             await clock.until_asleep()
+        assert (store.away, store.settled) == (0, [])
         clock.advance(1.0)
         await store.wait_for(lambda: store.settled)
+
+    ((claimed, outcome, then),) = store.settled
+    assert (claimed.id, outcome.http_status, then.status) == ("dlv_1", 200, DeliveryStatus.DELIVERED)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        "the store is away; deliveries wait for it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("next_seconds", "sleeps"), [(None, 1.0), (0.25, 0.25), (0.001, 0.001), (1.0, 1.0), (3600.0, 1.0)]
+)
+async def test_it_sleeps_until_the_next_one_is_due_and_a_second_at_most(
+    next_seconds: float | None, sleeps: float
+) -> None:
+    store, sender, clock = FakeStore(), FakeSender(OK), WatchedClock()
+    store.next_seconds = next_seconds
+    async with running(a_deliverer(store, sender, clock)):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await clock.until_asleep()
+        store.due = [a_claim()]
+        clock.advance(sleeps)
+        await store.wait_for(lambda: store.settled)
+
+    assert clock.sleeps[0] == sleeps
+
+
+async def test_a_ring_ends_the_sleep_and_so_does_room_that_is_left() -> None:
+    store, sender, clock = FakeStore(), FakeSender(OK), ManualClock()
+    sender.gate.clear()
+    store.due = [a_claim(1)]
+    deliverer = a_deliverer(store, sender, clock)
+    async with running(deliverer):
+        await sender.under_way(1)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await clock.until_asleep()
+        store.due = [a_claim(2)]
+        deliverer.wake.ring(DELIVERIES)
+        await sender.under_way(1)
+        store.due = [a_claim(3)]
+        sender.gate.set()  # 1 and 2 end; this store does not ring
+        await store.wait_for(lambda: len(store.settled) == 3)
+
+    assert clock.monotonic() == 0
+
+
+async def test_slots_are_held_by_account_and_host_until_the_outcome_is_written() -> None:
+    store, sender = FakeStore(), FakeSender(OK)
+    sender.gate.clear()
+    store.due = [a_claim(1, url="https://A.example:8443/x"), a_claim(2, url="https://a.example:8443/y")]
+    deliverer = a_deliverer(store, sender, ManualClock(), in_flight_max=6)
+    async with running(deliverer):
+        await sender.under_way(2)
+        room = store.rooms[-1]
+        held = (room.free, [host for _, _, host in room.full_hosts()])
+        sender.gate.set()
+        await store.wait_for(lambda: len(store.settled) == 2)
+
+    assert held == (4, ["a.example:8443"] * 3)
+    assert room.free == 6
 
 
 async def test_a_slip_of_ours_goes_to_the_supervisor() -> None:
@@ -163,11 +257,31 @@ async def test_no_more_are_in_flight_than_may_be() -> None:
         await store.wait_for(lambda: len(store.settled) == 5)
 
     assert max(store.limits) == 2
-    assert len(sender.sent) == 5
+    assert sorted(claimed.id for claimed, _, _ in store.settled) == [f"dlv_{n}" for n in range(1, 6)]
+    assert sender.most == 2
 
 
-async def test_the_rescuer_frees_and_outlives_a_store_that_is_away() -> None:
+async def test_one_claim_takes_a_few_and_the_next_one_follows_at_once() -> None:
+    store, sender, clock = FakeStore(), FakeSender(OK), ManualClock()
+    store.due = [a_claim(number) for number in range(200)]
+    async with running(a_deliverer(store, sender, clock)):
+        await store.wait_for(lambda: len(store.settled) == 200)
+
+    assert max(store.limits) == 64
+    assert clock.monotonic() == 0
+
+
+async def test_the_rescuer_frees_and_outlives_a_store_that_is_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store: Any = FakeStore()
     store.away = 1
     async with running(DeliveryRescuer(store=store, every_seconds=0.001)):
         await store.wait_for(lambda: store.freed >= 2)
+
+    assert store.away == 0
+    (record,) = caplog.records
+    assert (record.levelname, record.message) == (
+        "WARNING",
+        "the store is away; freeing expired deliveries waits for it",
+    )

@@ -22,6 +22,7 @@ from tempa.testing.contracts.samples import (
 )
 from tempa.webhooks.model import Message, NewDelivery, Planned
 from tempa.webhooks.ports import WebhookStore
+from tempa.webhooks.room import Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tempa.jobs.model import Claimed, Job, Lease
     from tempa.testing.clock import ManualClock
     from tempa.webhooks.model import ClaimedDelivery
+
+ROOMY = 10_000  # slots
 
 
 class Store(JobStore, WebhookStore, KeyStore, Protocol):
@@ -117,8 +120,8 @@ class StoreBench:
         return [delivery.id for delivery in reversed(found)]
 
     async def take(self, limit: int = 1) -> list[ClaimedDelivery]:
-        """Claimed deliveries, leased for 30 s."""
-        return await self.store.claim_deliveries(limit, LEASE_SECONDS)
+        """Claimed deliveries, leased for 30 s, by a deliverer that has room for all."""
+        return list((await self.store.claim_deliveries(Room(ROOMY), limit, LEASE_SECONDS)).taken)
 
     @asynccontextmanager
     async def expect_ring(self, *topics: str) -> AsyncIterator[None]:

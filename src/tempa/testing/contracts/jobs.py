@@ -255,6 +255,18 @@ class RetentionContract:
         assert await bench.store.lapsed_files(10) == [first, second]
         assert await bench.store.lapsed_files(1) == [first]
 
+    async def test_orphans_are_removed_jobs_and_uploads_without_a_record(self, bench: StoreBench) -> None:
+        kept = [(await bench.in_status(status))[0].id for status in Status]
+        removed, _ = await bench.in_status(Status.COMPLETED)
+        assert await bench.store.mark_removed(ACCOUNT, removed.id)
+        recorded, lost = _a_file(bench), new_id("file")
+        await bench.store.add_file(recorded)
+
+        orphans = await bench.store.orphans([*kept, removed.id, recorded.id, lost, _NOWHERE])
+
+        assert sorted(orphans) == sorted([removed.id, lost])
+        assert await bench.store.orphans([]) == []
+
     async def test_a_job_that_came_back_from_the_queue_keeps_all_it_was_asked(
         self, bench: StoreBench
     ) -> None:

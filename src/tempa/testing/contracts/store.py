@@ -11,14 +11,14 @@ from tempa.testing.contracts.dead_letters import (
     PruneContract,
     RedriveContract,
 )
-from tempa.testing.contracts.deliveries import (
-    DeliveryClaimContract,
-    DeliveryOrderContract,
-    DeliverySettleContract,
-    FanOutContract,
-)
+from tempa.testing.contracts.delays import DelayContract
+from tempa.testing.contracts.deliveries import DeliveryOrderContract, DeliverySettleContract
+from tempa.testing.contracts.delivery_claims import DeliveryClaimContract
+from tempa.testing.contracts.delivery_due import DeliveryDueContract
+from tempa.testing.contracts.delivery_room import DeliveryRoomContract
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
+from tempa.testing.contracts.fan_out import FanOutContract
 from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
 from tempa.testing.contracts.jobs import (
     CancelContract,
@@ -38,6 +38,7 @@ class JobStoreContract(
     ClaimContract,
     BeatContract,
     SettleContract,
+    DelayContract,
     FencingContract,
     TakeoverContract,
     SingleFlightContract,
@@ -55,6 +56,8 @@ class JobStoreContract(
 class WebhookStoreContract(
     FanOutContract,
     DeliveryClaimContract,
+    DeliveryRoomContract,
+    DeliveryDueContract,
     DeliveryOrderContract,
     DeliverySettleContract,
     DeliveryListContract,

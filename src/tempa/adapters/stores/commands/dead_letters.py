@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.commands.line import rejoin
 from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
 from tempa.core.clock import to_ms
 from tempa.core.work import DELIVERIES
 from tempa.webhooks.model import DeadFilter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from tempa.adapters.stores.commands.flow import Ask, Flow
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # A transaction holds up every admission behind it; this many letters take 15 to 18 ms (2 cores, measured).
 LETTERS_PER_TRANSACTION = 1000
+
+_Letter = tuple[int, int]  # its number, and its endpoint's
 
 
 class DeadLettersPart(Access):
@@ -50,7 +53,7 @@ class DeadLettersPart(Access):
 
     async def count_dead(self, account: str, which: DeadFilter) -> int:
         """How many dead letters are meant."""
-        return len(await self._read(_numbers, account, which))
+        return len(await self._read(_letters, account, which))
 
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None
@@ -65,19 +68,19 @@ class DeadLettersPart(Access):
         """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
         start = await self._read(_now)
         driven = 0
-        async for first, numbers in self._slices(account, which):
+        async for first, letters in self._slices(account, which):
             rows = [
                 {"number": number, "next_at": start + round(place * spacing_seconds * 1000)}
-                for place, number in enumerate(numbers, start=first)
+                for place, (number, _) in enumerate(letters, start=first)
             ]
-            driven += await self._write(_redrive, rows)
+            driven += await self._write(_redrive, rows, {endpoint_number for _, endpoint_number in letters})
         return driven
 
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int:
         """Let them go, for a reason."""
         discarded = 0
-        async for _, numbers in self._slices(account, which):
-            discarded += await self._write(_discard, numbers, reason)
+        async for _, letters in self._slices(account, which):
+            discarded += await self._write(_discard, [number for number, _ in letters], reason)
         return discarded
 
     async def delivery_counts(self) -> Mapping[str, int]:
@@ -88,14 +91,14 @@ class DeadLettersPart(Access):
         """Delete up to `limit` that finished before then, the earliest first, and URLs left without any."""
         return await self._write(_prune, to_ms(before), limit)
 
-    async def _slices(self, account: str, which: DeadFilter) -> AsyncIterator[tuple[int, list[int]]]:
+    async def _slices(self, account: str, which: DeadFilter) -> AsyncIterator[tuple[int, list[_Letter]]]:
         """The letters that are meant, so many at a time with the place of the first; others write between.
 
         A letter that is no longer dead when its slice comes is left alone, and not counted.
         """
-        numbers = await self._read(_numbers, account, which)
-        for first in range(0, len(numbers), LETTERS_PER_TRANSACTION):
-            yield first, numbers[first : first + LETTERS_PER_TRANSACTION]
+        letters = await self._read(_letters, account, which)
+        for first in range(0, len(letters), LETTERS_PER_TRANSACTION):
+            yield first, letters[first : first + LETTERS_PER_TRANSACTION]
 
 
 def _now() -> Flow[int]:
@@ -142,15 +145,17 @@ def _conditions(account: str, which: DeadFilter) -> dict[str, Any]:
     }
 
 
-def _numbers(account: str, which: DeadFilter) -> Flow[list[int]]:
+def _letters(account: str, which: DeadFilter) -> Flow[list[_Letter]]:
     if _means_none(which):
         return []
     rows = yield ASK.dead_numbers(**_conditions(account, which))
-    return [row["number"] for row in rows]
+    return [(row["number"], row["endpoint_number"]) for row in rows]
 
 
-def _redrive(rows: list[dict[str, int]]) -> Flow[Done[int]]:
+def _redrive(rows: list[dict[str, int]], endpoints: Iterable[int]) -> Flow[Done[int]]:
     driven = yield ASK.redrive(rows)
+    moment = yield MOMENT
+    yield from rejoin(endpoints, moment.now)
     return Done(driven, (DELIVERIES,) if driven else ())
 
 

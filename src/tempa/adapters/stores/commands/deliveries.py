@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.commands.line import IN_FLIGHT_MAX, rejoin
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
 from tempa.core.ids import new_id
 from tempa.core.work import DELIVERIES, FEED
-from tempa.webhooks.model import DeliveryStatus
+from tempa.webhooks.model import DeliveryClaim, DeliveryStatus
+from tempa.webhooks.room import Standing, host_of, standing_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.core.events import Event
     from tempa.webhooks.model import AttemptOutcome, ClaimedDelivery, NewDelivery, Next, Planned
+    from tempa.webhooks.room import Room
 
-IN_FLIGHT_MAX = 4  # attempts to one endpoint at a time: a slow receiver holds no more of ours than these
+DOUBTED_MAX = 500  # endpoints in one transaction: 2 ms; the next slow one goes on
 
 _FINISHED = {DeliveryStatus.DELIVERED, DeliveryStatus.DEAD, DeliveryStatus.CANCELED}
 
@@ -33,9 +36,10 @@ class DeliveriesPart(Access):
         """Place these events in the feed and make their deliveries; returns how many are new."""
         return await self._write(_fan_out, planned)
 
-    async def claim_deliveries(self, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
-        """Take up to `limit` that are due, in turn across endpoints; their attempts are on record."""
-        return await self._write(_claim, limit, lease_seconds)
+    async def claim_deliveries(self, room: Room, limit: int, lease_seconds: float) -> DeliveryClaim:
+        """Take up to `limit` that are due and have room, in turn; their attempts are on record."""
+        # A copy, made here: the deliverer's own goes on changing while the transaction runs.
+        return await self._write(_claim, room.copy(), limit, lease_seconds)
 
     async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
         """Close the attempt. False: the delivery was claimed again or is settled; nothing was written."""
@@ -68,17 +72,22 @@ def _fan_out(planned: Sequence[Planned]) -> Flow[Done[int]]:
     moment = yield MOMENT
     last = yield ASK.advance_feed(events=len(fresh))
     made = 0
+    touched: set[int] = set()
     for position, (number, plan) in enumerate(fresh, start=last - len(fresh) + 1):
         yield ASK.place_event(number=number, position=position)
         for wanted in plan.deliveries:
-            made += yield from _insert(number, plan, wanted, moment.now)
+            endpoint_number = yield from _endpoint(wanted.message.account, wanted.url, moment.now)
+            made += yield from _insert(number, endpoint_number, plan, wanted, moment.now)
+            touched.add(endpoint_number)
+    yield from rejoin(touched, moment.now)
     return Done(made, (FEED, DELIVERIES) if made else (FEED,))
 
 
-def _insert(event_number: int, plan: Planned, wanted: NewDelivery, now: int) -> Flow[int]:
+def _insert(
+    event_number: int, endpoint_number: int, plan: Planned, wanted: NewDelivery, now: int
+) -> Flow[int]:
     message = wanted.message
     assert message.id == plan.event_id, "a message tells of the event it was planned for"
-    endpoint_number = yield from _endpoint(message.account, wanted.url, now)
     inserted: int = yield ASK.insert_delivery(
         id=wanted.id,
         account=message.account,
@@ -95,23 +104,51 @@ def _insert(event_number: int, plan: Planned, wanted: NewDelivery, now: int) -> 
 def _endpoint(account: str, url: str, now: int) -> Flow[int]:
     number = yield ASK.endpoint_number(account=account, url=url)
     if number is None:
-        yield ASK.insert_endpoint(id=new_id("ep"), account=account, url=url, origin="job", now=now)
+        fresh = {"id": new_id("ep"), "account": account, "url": url, "host": host_of(url), "origin": "job"}
+        yield ASK.insert_endpoint(**fresh, now=now)
         number = yield ASK.endpoint_number(account=account, url=url)
     return int(number)
 
 
-def _claim(limit: int, lease_seconds: float) -> Flow[Done[list[ClaimedDelivery]]]:
+def _claim(room: Room, limit: int, lease_seconds: float) -> Flow[Done[DeliveryClaim]]:
     yield ASK.lock_deliveries()
     moment = yield MOMENT
-    due = yield ASK.due_deliveries(now=moment.now, in_flight_max=IN_FLIGHT_MAX, limit=limit)
-    lease_until = moment.lease_until(lease_seconds)
-    for row in due:
-        yield ASK.lease_delivery(number=row["number"], lease_until=lease_until)
-        turn = yield ASK.open_delivery_attempt(
-            delivery_number=row["number"], attempt=row["attempts"] + 1, started_at=moment.now
+    chosen = yield from _admitted(room, limit, moment.now)
+    endpoints = sorted({row["endpoint_number"] for row in chosen})
+    yield ASK.lock_endpoints(numbers=encode(endpoints))  # in the order in which all take them
+    taken = []
+    for row in chosen:
+        leased = yield ASK.lease_delivery(
+            number=row["number"], lease_until=moment.lease_until(lease_seconds)
         )
-        yield ASK.take_turn(endpoint_number=row["endpoint_number"], turn=turn)
-    return Done([claimed_from(row) for row in due])
+        if leased is not None:
+            yield from _begin(row, leased["attempts"], moment.now)
+            taken.append(claimed_from(leased))
+    yield from rejoin(endpoints, moment.now)
+    next_at = yield ASK.next_in_line(now=moment.now)
+    return Done(DeliveryClaim(tuple(taken), None if next_at is None else (next_at - moment.now) / 1000))
+
+
+def _begin(row: Any, attempt: int, now: int) -> Flow[None]:
+    turn = yield ASK.open_delivery_attempt(
+        delivery_number=row["number"], attempt=attempt, started_at=now
+    )
+    yield ASK.take_turn(endpoint_number=row["endpoint_number"], turn=turn)
+
+
+def _admitted(room: Room, limit: int, now: int) -> Flow[list[Any]]:
+    """Of what is due, the first `limit` that the room admits, each taking its slot in it."""
+    full = {
+        "full_accounts": encode([f"{standing}/{account}" for standing, account in room.full_accounts()]),
+        "full_hosts": encode(["/".join(map(str, key)) for key in room.full_hosts()]),
+    }
+    due = yield ASK.due_deliveries(now=now, in_flight_max=IN_FLIGHT_MAX, limit=limit, **full)
+    admitted: list[Any] = []
+    for row in due:
+        if len(admitted) < limit and room.admits(row["account"], row["host"], Standing(row["standing"])):
+            room.enter(row["account"], row["host"])
+            admitted.append(row)
+    return admitted
 
 
 def _settle(claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Flow[Done[bool]]:
@@ -135,7 +172,15 @@ def _settle(claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Fl
     if then.hold_seconds > 0:
         held_until = moment.now + round(then.hold_seconds * 1000)
         yield ASK.hold_endpoint(endpoint_number=row["endpoint_number"], held_until=held_until)
+    yield from _note_standing(row["endpoint_number"], standing_after(outcome.duration_ms))
+    yield from rejoin([row["endpoint_number"]], moment.now)
     return Done(answer=True, topics=(DELIVERIES,))
+
+
+def _note_standing(endpoint_number: int, standing: Standing) -> Flow[None]:
+    yield ASK.note_standing(endpoint_number=endpoint_number, standing=standing)
+    if standing is Standing.SLOW:
+        yield ASK.doubt_untried(endpoint_number=endpoint_number, limit=DOUBTED_MAX)
 
 
 def _columns(then: Next, now: int) -> dict[str, Any]:
@@ -152,4 +197,5 @@ def _columns(then: Next, now: int) -> dict[str, Any]:
 def _free(*, expired_only: bool) -> Flow[Done[int]]:
     moment = yield MOMENT
     freed = yield ASK.free_deliveries(lapsed_by=moment.tick if expired_only else None)
-    return Done(freed, (DELIVERIES,) if freed else ())
+    yield from rejoin((row["endpoint_number"] for row in freed), moment.now)
+    return Done(len(freed), (DELIVERIES,) if freed else ())

@@ -33,10 +33,10 @@ def message_text(message: Message) -> str:
 
 
 def claimed_from(row: Mapping[str, Any]) -> ClaimedDelivery:
-    """A row of `due_deliveries`, as it is once leased."""
+    """A row of `lease_delivery`."""
     return ClaimedDelivery(
         id=row["id"],
-        attempt=row["attempts"] + 1,
+        attempt=row["attempts"],
         retries_spent=row["retries_spent"],
         url=row["url"],
         message=_message_from(row),

@@ -17,10 +17,10 @@ update event set position = :position where number = :number;
 -- Looked up before it is inserted: nearly always it is there.
 select number from endpoint where account = :account and url = :url;
 
--- name: insert_endpoint(id, account, url, origin, now)!
+-- name: insert_endpoint(id, account, url, host, origin, now)!
 -- Two processes may meet the same new URL at once; both then read the row of the first.
-insert into endpoint (id, account, url, origin, created_at)
-values (:id, :account, :url, :origin, :now)
+insert into endpoint (id, account, url, host, origin, created_at)
+values (:id, :account, :url, :host, :origin, :now)
 on conflict (account, url) do nothing;
 
 -- name: insert_delivery(id, account, event_number, endpoint_number, job_id, type, now, message)!
@@ -31,37 +31,70 @@ insert into delivery (
 values (:id, :account, :event_number, :endpoint_number, :job_id, :type, 'pending', :now, :now, :message)
 on conflict (event_number, endpoint_number) do nothing;
 
--- name: due_deliveries(now, in_flight_max, limit)
--- Whose turn it is. `waiting` jumps through the pending index from endpoint to endpoint, and each
--- of them offers its few oldest due ones: a backlog of 100,000 at one endpoint costs no more than
--- one of four, and delays nobody else. `place` counts what an endpoint has in flight too, so that
--- all get their first before any gets its second; among equals the endpoint that was served
--- longest ago comes first. A delivery waits for the unfinished ones of its job at its endpoint.
-with recursive waiting (endpoint_number) as (
-    select min(endpoint_number) from delivery where status = 'pending'
+-- name: due_deliveries(now, in_flight_max, full_accounts, full_hosts, limit)
+-- Whose turn it is. Of each account and standing the first endpoints in the line, :limit at most, offer
+-- their few oldest deliveries: a thousand URLs cost no more than :limit, a backlog of 100,000 at one URL
+-- no more than one of four, and neither hides anybody else. Of many accounts not all are looked at:
+-- whoever comes first is taken, and the caller asks again. Where it has no room ("standing/account",
+-- "standing/account/host") is passed over within the index: what hangs behind a full host costs a claim
+-- 0.3 us an endpoint. `place` counts what an endpoint has in flight too, so that all get their first
+-- before any gets its second; accounts take turns, and in each the endpoint that was served longest ago
+-- comes first. A delivery waits for the unfinished ones of its job at its endpoint.
+with recursive account (name) as (
+    select min(account) from endpoint where line_at is not null
     union all
     select (
-        select min(further.endpoint_number)
-        from delivery as further
-        where further.status = 'pending' and further.endpoint_number > waiting.endpoint_number
+        select min(further.account)
+        from endpoint as further
+        where further.line_at is not null and further.account > account.name
     )
-    from waiting
-    where waiting.endpoint_number is not null
+    from account
+    where account.name is not null
 ),
-open_endpoint (number, url, turn, in_flight) as (
-    select endpoint.number, endpoint.url, endpoint.turn, (
+waiting (number, place, turn) as (
+    select
+        endpoint.number,
+        row_number() over (
+            partition by endpoint.account, endpoint.standing
+            order by endpoint.line_at, endpoint.turn, endpoint.number
+        ),
+        endpoint.turn
+    from account
+    cross join (select 0 as standing union all select 1 union all select 2) as rank
+    join endpoint on endpoint.number in (
+        select ready.number
+        from endpoint as ready
+        where ready.account = account.name
+            and ready.standing = rank.standing
+            and ready.line_at <= :now
+            and ready.standing || '/' || ready.account || '/' || ready.host not in (
+                select value from json_each(cast(:full_hosts as text))
+            )
+        order by ready.line_at, ready.turn, ready.number
+        limit :limit
+    )
+    where rank.standing || '/' || account.name not in (select value from json_each(cast(:full_accounts as text)))
+),
+open_endpoint (number, account, host, standing, turn, in_flight) as (
+    select endpoint.number, endpoint.account, endpoint.host, endpoint.standing, endpoint.turn, (
         select count(*)
         from delivery as leased
         where leased.status = 'leased' and leased.endpoint_number = endpoint.number
     )
-    from waiting
-    join endpoint on endpoint.number = waiting.endpoint_number
-    where endpoint.held_until <= :now
+    from (select number from waiting order by place, turn, number limit 4 * :limit) as chosen
+    join endpoint on endpoint.number = chosen.number
 ),
-offered (number, url, turn, place) as (
-    select delivery.number, open_endpoint.url, open_endpoint.turn, open_endpoint.in_flight + row_number() over (
-        partition by open_endpoint.number order by delivery.next_at, delivery.event_number
-    )
+offered (number, endpoint_number, account, host, standing, turn, place) as (
+    select
+        delivery.number,
+        open_endpoint.number,
+        open_endpoint.account,
+        open_endpoint.host,
+        open_endpoint.standing,
+        open_endpoint.turn,
+        open_endpoint.in_flight + row_number() over (
+            partition by open_endpoint.number order by delivery.next_at, delivery.event_number
+        )
     from open_endpoint
     join delivery on delivery.number in (
         select due.number
@@ -81,19 +114,29 @@ offered (number, url, turn, place) as (
         limit :in_flight_max
     )
 )
-select delivery.*, offered.url, event.id as event_id
+select number, endpoint_number, account, host, standing
 from offered
-join delivery on delivery.number = offered.number
-join event on event.number = delivery.event_number
 where offered.place <= :in_flight_max
-order by offered.place, offered.turn, delivery.number
-limit :limit;
+order by
+    offered.place,
+    row_number() over (partition by offered.account order by offered.place, offered.turn, offered.number),
+    offered.turn,
+    offered.number;
 
--- name: lease_delivery(number, lease_until)!
+-- name: next_in_line(now)$
+-- When the first of those that are not due yet will be. Those that are due and were not taken wait for
+-- room or for a free endpoint, and what makes that rings.
+select min(line_at) from endpoint where line_at > :now;
+
+-- name: lease_delivery(number, lease_until)^
 -- Counts the attempt as it begins: the number is the fence of its result.
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
-where number = :number and status = 'pending';
+where number = :number and status = 'pending'
+returning
+    *,
+    (select endpoint.url from endpoint where endpoint.number = delivery.endpoint_number) as url,
+    (select event.id from event where event.number = delivery.event_number) as event_id;
 
 -- name: open_delivery_attempt(delivery_number, attempt, started_at)$
 -- Before anything is sent: an attempt that a crash cut short stands on record, without an outcome.
@@ -102,8 +145,8 @@ values (:delivery_number, :attempt, :started_at)
 returning number;
 
 -- name: take_turn(endpoint_number, turn)!
--- The number of its latest attempt: the endpoint goes to the end of the line.
-update endpoint set turn = :turn where number = :endpoint_number;
+-- The number of its latest attempt. The endpoint leaves the line, and rejoins it at its end.
+update endpoint set turn = :turn, line_at = null where number = :endpoint_number;
 
 -- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
 -- No row back: the delivery was claimed again or is finished; this attempt's result is not taken.
@@ -145,12 +188,17 @@ where delivery_number = :delivery_number and attempt = :attempt;
 -- A hold only ever grows: two answers may disagree, and the later end is the safe one.
 update endpoint set held_until = :held_until where number = :endpoint_number and held_until < :held_until;
 
--- name: free_deliveries(lapsed_by)!
+-- name: note_standing(endpoint_number, standing)!
+-- Nearly always what it was: then nothing is written.
+update endpoint set standing = :standing where number = :endpoint_number and standing <> :standing;
+
+-- name: free_deliveries(lapsed_by)
 -- Leases that ran out, or all of them (null) when their holder is known to be dead. The cut-short
 -- attempt keeps its number and spends no retry: that it was cut short is not the receiver's doing.
 update delivery
 set status = 'pending', lease_until = null
-where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by);
+where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
+returning endpoint_number;
 
 -- name: list_deliveries(account, status, job_id, endpoint_id, before, limit)
 -- Ids of deliveries all have one prefix: their order is that of time.
@@ -234,7 +282,7 @@ limit :limit;
 
 -- name: dead_numbers(account, ids, group, endpoint_id, since)
 -- What a re-drive or a discard means, oldest event first. Read once; then written in slices.
-select delivery.number
+select delivery.number, delivery.endpoint_number
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
 where delivery.status = 'dead'

@@ -27,3 +27,12 @@ select now_ms();
 -- name: advance_feed(events)$
 -- The last of :events new positions. Behind the lock of the feed, so that they are consecutive.
 select max(nextval('feed_position')) from generate_series(1, :events);
+
+-- name: lock_endpoints(numbers)
+-- Before an endpoint's place in the line is reckoned, in a statement of its own: the next one then sees
+-- what the transaction that held it has written. In one order, so that no two wait for each other.
+select number
+from endpoint
+where number in (select cast(value as bigint) from json_each(cast(:numbers as text)))
+order by number
+for no key update;

@@ -23,3 +23,7 @@ select * from job where id in (select value from json_each(:job_ids));
 -- name: advance_feed(events)$
 -- The last of :events new positions.
 update feed set position = position + :events returning position;
+
+-- name: lock_endpoints(numbers)$
+-- Endpoints that nobody changes until this transaction ends.
+select :numbers;

@@ -103,3 +103,49 @@ where number = :number and status = 'dead';
 update api_key
 set last_used_at = :used_at
 where id = :key_id and (last_used_at is null or last_used_at < :used_at);
+
+-- name: rejoin_line*!
+-- Reckons anew when an endpoint's next delivery may be claimed, after whatever may have changed that: at
+-- its earliest pending one that waits for no other of its job, not before a hold is over, and not
+-- while as many are in flight as may be. Who stands in the line keeps its place.
+update endpoint
+set line_at = (
+    select case
+        when waiting.next_at > :now and waiting.next_at >= endpoint.held_until then waiting.next_at
+        when endpoint.held_until > :now then endpoint.held_until
+        when endpoint.line_at <= :now then endpoint.line_at
+        else :now
+    end
+    from delivery as waiting
+    where waiting.endpoint_number = endpoint.number
+        and waiting.status = 'pending'
+        and not exists (
+            select 1
+            from delivery as earlier
+            where earlier.endpoint_number = waiting.endpoint_number
+                and earlier.job_id = waiting.job_id
+                and earlier.event_number < waiting.event_number
+                and earlier.finished_at is null
+        )
+        and (
+            select count(*)
+            from delivery as leased
+            where leased.status = 'leased' and leased.endpoint_number = waiting.endpoint_number
+        ) < :in_flight_max
+    order by waiting.next_at, waiting.event_number
+    limit 1
+)
+where number = :endpoint_number;
+
+-- name: doubt_untried(endpoint_number, limit)!
+-- An endpoint was slow: those at its host that were not tried yet and wait are to be expected slow too.
+-- Whoever comes to that host later does not wait behind them. Each is doubted once at most.
+update endpoint
+set standing = 2
+where number in (
+    select untried.number
+    from endpoint as slow
+    join endpoint as untried on untried.account = slow.account and untried.host = slow.host
+    where slow.number = :endpoint_number and untried.standing = 1
+    limit :limit
+);

@@ -68,6 +68,8 @@ create table job (
 
 -- The claim jumps from account to account, and takes of each from its start: finished jobs are not in it.
 create index job_ready on job (lane, account, priority desc, run_at, number) where status = 'queued';
+-- Only jobs that are tried again wait for a time: the few of them are found without the queue.
+create index job_delayed on job (lane, run_at) where status = 'queued' and run_at > created_at;
 create index job_overdue on job (deadline_at) where status = 'queued' and deadline_at is not null;
 -- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply, so
 -- that no planner takes this index in place of the primary key (measured on PostgreSQL).
@@ -155,19 +157,31 @@ create table feed (
 
 insert into feed (one, position) values (1, 0);
 
--- A URL that an account's deliveries go to. origin tells how it came here: 'job' is a job's
--- webhook_url. turn is the number of the latest attempt made to it: the lowest goes first.
+-- A URL that an account's deliveries go to; host is its host with its port. origin tells how it came
+-- here: 'job' is a job's webhook_url. turn is the number of the latest attempt made to it: the lowest
+-- goes first. standing is what to expect of the next (0 quick, 1 new, 2 slow). line_at is when
+-- the next delivery may be claimed, null while none may be; every command that could change that
+-- reckons it anew, so that a claim looks at nobody who has nothing to send.
 create table endpoint (
     number      integer primary key,
     id          text    not null unique,
     account     text    not null,
     url         text    not null,
+    host        text    not null,
     origin      text    not null,
     turn        integer not null default 0,
     held_until  integer not null default 0,
+    standing    integer not null default 1 check (standing in (0, 1, 2)),
+    line_at     integer,
     created_at  integer not null,
     unique (account, url)
 ) strict;
+
+-- host comes along so that a claim can pass over a full one without reading its endpoints.
+create index endpoint_line on endpoint (account, standing, line_at, turn, number, host)
+    where line_at is not null;
+create index endpoint_untried on endpoint (account, host) where standing = 1;
+create index endpoint_next on endpoint (line_at) where line_at is not null;
 
 create table delivery (
     number           integer primary key,
