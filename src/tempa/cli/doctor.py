@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tempa.wiring.settings import Settings
 
 _MASK = "********"
+_PASSWORD = re.compile(r"(?<=//)([^/@:]*:)[^@/]*(?=@)|(?<=[?&])(password=)[^&]*")
 _MARKS = {"ok": "ok", "warning": "!!", "fault": "NO"}
 
 
@@ -45,16 +47,22 @@ def doctor(
 
 def effective(settings: Settings) -> dict[str, dict[str, Any]]:
     """Each setting by its dotted name: value and source. Secrets that are set are masked."""
-    from tempa.wiring.settings import SECRET_SETTINGS
-
     values = _flatten(settings.model_dump(mode="json"))
     return {
         name: {
-            "value": _MASK if name in SECRET_SETTINGS and value else value,
+            "value": _shown(name, value),
             "source": settings.sources.get(name, "default"),
         }
         for name, value in sorted(values.items())
     }
+
+
+def _shown(name: str, value: Any) -> Any:
+    from tempa.wiring.settings import SECRET_SETTINGS, URL_SETTINGS
+
+    if name in URL_SETTINGS:
+        return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{_MASK}", value)
+    return _MASK if name in SECRET_SETTINGS and value else value
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

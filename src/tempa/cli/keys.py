@@ -106,13 +106,13 @@ async def _open_store(
     data: Path | None, config: Path | None, *, make: bool = False
 ) -> AsyncIterator[KeyStore]:
     """The store of a data directory, whose lock we hold meanwhile; `make`: there need not be one yet."""
-    from tempa.wiring.embedded import open_data_dir
+    from tempa.wiring.deployment import open_deployment
     from tempa.wiring.settings import load_settings
 
     settings, folder = load_settings(config), data_dir(data)
     if not make:
         require_store(settings, folder)
-    async with open_data_dir(settings, folder) as opened:
+    async with open_deployment(settings, folder) as opened:
         yield opened.store
 
 

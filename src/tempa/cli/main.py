@@ -17,6 +17,7 @@ from tempa.cli import (
     keys,
     migrate,
     run,
+    serve,
     submit,
     up,
     webhooks,
@@ -73,6 +74,8 @@ def root(
 
 
 app.command("up")(up.up)
+app.command("serve")(serve.serve)
+app.command("worker")(serve.worker)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)

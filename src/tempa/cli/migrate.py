@@ -21,10 +21,10 @@ def migrate(data: Data = None, config: Config = None, as_json: Json = False) -> 
 
 
 async def _open(folder: Path, config: Path | None) -> None:
-    from tempa.wiring.embedded import open_data_dir
+    from tempa.wiring.deployment import open_deployment
     from tempa.wiring.settings import load_settings
 
     settings = load_settings(config)
     require_store(settings, folder)
-    async with open_data_dir(settings, folder):
+    async with open_deployment(settings, folder):
         return  # opening migrates

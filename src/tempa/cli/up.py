@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +14,9 @@ from tempa.cli.invocation import command_line, example_request
 from tempa.cli.output import Json, note, print_json, unread, wants_json
 
 if TYPE_CHECKING:
-    from tempa.wiring.embedded import Ready
+    from collections.abc import Collection, Mapping
+
+    from tempa.wiring.server import Ready
     from tempa.wiring.settings import Settings
 
 Data = Annotated[
@@ -25,34 +28,52 @@ Config = Annotated[
 ]
 
 
+Host = Annotated[str | None, typer.Option(help="Address to serve at. (default: 127.0.0.1)")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 picks a free one. (default: 8787)")]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Put into place, with URL and key, when requests are served."),
+]
+
+
 def up(
-    host: Annotated[str | None, typer.Option(help="Address to serve at. (default: 127.0.0.1)")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="0 picks a free one. (default: 8787)")
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     data: Data = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Put into place, with URL and key, when requests are served."),
-    ] = None,
+    ready_file: ReadyFile = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
     """Serve the API, run the jobs and send the webhooks, until Ctrl-C or SIGTERM."""
+    run_process({"server.host": host, "server.port": port}, None, data, ready_file, config, as_json)
+
+
+def run_process(
+    flags: Mapping[str, Any],
+    roles: Collection[str] | None,
+    data: Path | None,
+    ready_file: Path | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Run these roles (None: all) until a signal. `flags`: settings given on the command line."""
     import uvloop
 
-    from tempa.wiring.embedded import serve
     from tempa.wiring.logs import configure
+    from tempa.wiring.roles import ALL_ROLES
+    from tempa.wiring.server import serve
     from tempa.wiring.settings import load_settings
 
-    given = {"server.host": host, "server.port": port}
-    settings = load_settings(config, {name: value for name, value in given.items() if value is not None})
+    settings = load_settings(config, {name: value for name, value in flags.items() if value is not None})
+    chosen = ALL_ROLES if roles is None else roles
+    if not settings.store.shared and set(chosen) != set(ALL_ROLES):
+        raise UsageFault(
+            "Roles can be apart only where they share a store: set store.url to postgresql://... "
+            "(TEMPA_STORE__URL). `tempa up` runs all of them on SQLite."
+        )
     configure(settings.log)
-
-    def announce(ready: Ready) -> None:
-        _announce(ready, as_json)
-
-    uvloop.run(serve(settings, data_dir(data), ready_file, announce))
+    told = partial(_announce, as_json=as_json, roles=chosen)
+    uvloop.run(serve(settings, data_dir(data), ready_file, told, chosen))
     if not wants_json(as_json):
         note("Stopped. Jobs that were waiting go on at the next start.")
 
@@ -66,23 +87,24 @@ def data_dir(given: Path | None) -> Path:
 
 def require_store(settings: Settings, folder: Path) -> None:
     """For commands that look at a store and must not make one. Raises UsageFault."""
-    from urllib.parse import unquote
+    from tempa.wiring.deployment import database_file
 
-    from tempa.wiring.embedded import DATABASE_FILE
-
-    url = settings.store.url
-    file = Path(unquote(url.removeprefix("sqlite://"))) if url else folder / DATABASE_FILE
-    if not (folder.is_dir() and file.is_file()):
+    if settings.store.shared:
+        return
+    if not (folder.is_dir() and database_file(settings, folder).is_file()):
         raise UsageFault(f"There is no store in {folder}. `tempa up` makes one; --data names another.")
 
 
-def _announce(ready: Ready, as_json: bool) -> None:
+def _announce(ready: Ready, *, as_json: bool, roles: Collection[str]) -> None:
     """Address and key, for whoever reads it; the signing secret stays in the files."""
     with unread():
         if wants_json(as_json):
             document = asdict(ready)
             del document["webhook_secret"]
             print_json(document)
+            return
+        if ready.url is None:
+            print(f"Tempa {ready.version} runs: {', '.join(roles)}        Stop: Ctrl-C")
             return
         print(f"Tempa {ready.version} serves at {ready.url}")
         print(f"  API key  {ready.api_key}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -46,13 +47,15 @@ class Credentials:
 
 
 def load_credentials(data_dir: Path) -> Credentials:
-    """Read the file, or make it. The caller holds the directory's lock. Raises `CredentialsUnusable`."""
+    """Read the file, or make it: of several processes that start at once, one does.
+
+    Raises `CredentialsUnusable`.
+    """
     path = data_dir / FILE_NAME
-    if path.exists():
-        return _read(path)
-    made = Credentials(new_secret_key(), new_secret(), secrets.token_hex(32))
-    write_private(path, json.dumps(asdict(made), indent=2) + "\n")
-    return made
+    if not path.exists():
+        made = Credentials(new_secret_key(), new_secret(), secrets.token_hex(32))
+        write_private(path, json.dumps(asdict(made), indent=2) + "\n", replace=False)
+    return _read(path)
 
 
 def _read(path: Path) -> Credentials:
@@ -87,8 +90,11 @@ def _is_secret(text: str) -> bool:
         return False
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file for its owner only (0600), whole or not at all, and durably."""
+def write_private(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write a file for its owner only (0600), whole or not at all, and durably.
+
+    Without `replace` one that is there by then stays.
+    """
     passing = path.with_name(f".{path.name}.{os.getpid()}")
     passing.unlink(missing_ok=True)
     descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -96,7 +102,12 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(descriptor)
-    passing.replace(path)
+    if replace:
+        passing.replace(path)
+    else:
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(passing)
+        passing.unlink()
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tempa.core.accounts import KeyStore
+from tempa.jobs.ports import JobStore
+from tempa.webhooks.ports import WebhookStore
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tempa.adapters.meters.prometheus import PrometheusMeter
-    from tempa.core.accounts import KeyStore
     from tempa.core.clock import Clock
     from tempa.core.links import SignedLinks
     from tempa.core.work import Wake
-    from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
-    from tempa.webhooks.ports import Sender, WebhookStore
+    from tempa.jobs.ports import ArtifactStore, Engine, Host
+    from tempa.webhooks.ports import Sender
     from tempa.wiring.settings import Settings
 
 
@@ -26,9 +29,16 @@ class StoreWrites(Protocol):
     failures: int
 
 
+class Store(JobStore, WebhookStore, KeyStore, Protocol):
+    """The three ports in one, as the database adapters offer them."""
+
+    @property
+    def writes(self) -> StoreWrites: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The ports, each with its implementation. `embedded` makes them; `roles` and the API use them."""
+    """The ports, each with its implementation. `server` makes them; `roles` and the API use them."""
 
     settings: Settings
     clock: Clock

@@ -20,7 +20,7 @@ from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.fanout import FanOut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from tempa.core.roles import Role
     from tempa.wiring.parts import Parts
@@ -30,23 +30,38 @@ _logger = logging.getLogger(__name__)
 _RESTART_SECONDS = 1.0
 
 
-def all_roles(parts: Parts) -> list[Role]:
-    """The roles of an embedded server, next to its API."""
-    jobs = parts.settings.jobs
-    rescuer = Rescuer(
-        store=parts.jobs,
-        meter=parts.meter,
-        rng=random.SystemRandom(),
-        max_crash_retries=jobs.max_crash_retries,
-    )
+API = "api"
+ALL_ROLES = (API, "worker", "deliverer", "rescuer", "janitor")
+"""What a process can be told to do. `deliverer`: events to deliveries, and deliveries out of the house."""
+
+
+def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
+    """The roles of these names, but for the API."""
+    made: dict[str, Callable[[Parts], list[Role]]] = {
+        "worker": lambda parts: [worker(parts)],
+        "deliverer": _delivering,
+        "rescuer": lambda parts: [rescuer(parts)],
+        "janitor": lambda parts: [Janitor(store=parts.jobs, artifacts=parts.artifacts)],
+    }
+    return [role for name, make in made.items() if name in names for role in make(parts)]
+
+
+def _delivering(parts: Parts) -> list[Role]:
     return [
-        worker(parts),
-        rescuer,
-        Janitor(store=parts.jobs, artifacts=parts.artifacts),
         FanOut(store=parts.webhooks, wake=parts.wake),
         deliverer(parts),
         DeliveryRescuer(store=parts.webhooks),
     ]
+
+
+def rescuer(parts: Parts) -> Rescuer:
+    """Ends or requeues the jobs of workers that have gone."""
+    return Rescuer(
+        store=parts.jobs,
+        meter=parts.meter,
+        rng=random.SystemRandom(),
+        max_crash_retries=parts.settings.jobs.max_crash_retries,
+    )
 
 
 def worker(parts: Parts) -> Worker:

@@ -1,4 +1,4 @@
-"""The API and the roles of an embedded server, run side by side until a signal."""
+"""The API and the other roles of a process, run side by side until a signal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tempa.jobs.intake import Addresses, Intake
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
 from tempa.wiring.readiness import Readiness
-from tempa.wiring.roles import all_roles, run_roles
+from tempa.wiring.roles import chosen_roles, run_roles
 
 _logger = logging.getLogger(__name__)
 
@@ -27,34 +27,48 @@ _logger = logging.getLogger(__name__)
 _UNREAD_SECONDS = 60
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tempa.wiring.parts import Parts
 
 
 async def run(
-    parts: Parts, listener: socket.socket, stop: asyncio.Event, announce: Callable[[], None]
+    parts: Parts,
+    roles: Collection[str],
+    listener: socket.socket | None,
+    stop: asyncio.Event,
+    announce: Callable[[], None],
 ) -> None:
-    """Run the API and every role until `stop`, then drain. `announce` tells that it serves."""
-    settings = parts.settings
-    connections = connections_within(
-        raise_limit(), settings.server.connections_max, settings.webhooks.in_flight_max
-    )
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
-    server = _Server(_uvicorn_config(parts, stop, HttpBounds(connections=connections)), announce)
+    """Run these roles until `stop`, then drain; the API on `listener`. `announce` tells that they run."""
+    files = raise_limit()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run_roles(all_roles(parts), stop))
-        group.create_task(_serve(server, listener, stop))
+        group.create_task(run_roles(chosen_roles(parts, roles), stop))
+        if listener is None:
+            announce()
+        else:
+            group.create_task(_serve_api(parts, listener, files, stop, announce))
         await stop.wait()
         _logger.info("stopping: running jobs are handed back, deliveries on their way may end")
-        server.should_exit = True
 
 
-async def _serve(server: _Server, listener: socket.socket, stop: asyncio.Event) -> None:
+async def _serve_api(
+    parts: Parts, listener: socket.socket, files: int, stop: asyncio.Event, announce: Callable[[], None]
+) -> None:
+    settings = parts.settings
+    connections = connections_within(files, settings.server.connections_max, settings.webhooks.in_flight_max)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
+    server = _Server(_uvicorn_config(parts, stop, HttpBounds(connections=connections)), announce)
+    leave = asyncio.create_task(_exit_with(server, stop))
     try:
         await server.serve(sockets=[listener])
     finally:
         stop.set()  # a server that could not start must not leave the roles running
+        await leave
+
+
+async def _exit_with(server: _Server, stop: asyncio.Event) -> None:
+    await stop.wait()
+    server.should_exit = True
 
 
 def _uvicorn_config(parts: Parts, stop: asyncio.Event, bounds: HttpBounds) -> uvicorn.Config:

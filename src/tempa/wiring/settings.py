@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 SECRET_SETTINGS = frozenset({"links.key"})
+URL_SETTINGS = frozenset({"store.url", "store.listen_url"})  # a password may be in them
 DEFAULT_FILE = "tempa.default.toml"
 
 
@@ -53,7 +54,13 @@ class Server(_Section):
 class Store(_Section):
     """The database."""
 
-    url: str = Field(pattern=r"^(sqlite:///.+)?$")
+    url: str = Field(pattern=r"^(sqlite:///.+|postgres(ql)?://.+)?$")
+    listen_url: str = Field(pattern=r"^(postgres(ql)?://.+)?$")
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes may use it at once."""
+        return self.url.startswith("postgres")
 
 
 class Queue(_Section):

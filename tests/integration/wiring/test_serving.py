@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tempa.wiring import embedded, roles
+from tempa.wiring import roles, server
 from tempa.wiring.open_files import connections_within
 from tempa.wiring.settings import load_settings
 
@@ -42,12 +42,12 @@ async def test_a_role_that_breaks_is_started_again(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
 def test_a_server_on_loopback_may_call_loopback(host: str) -> None:
-    assert embedded._loopback_networks(host) == ("127.0.0.0/8", "::1/128")
+    assert server._loopback_networks(host) == ("127.0.0.0/8", "::1/128")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.com", ""])  # noqa: S104
 def test_no_other_server_may(host: str) -> None:
-    assert embedded._loopback_networks(host) == ()
+    assert server._loopback_networks(host) == ()
 
 
 def test_the_server_may_open_as_many_files_as_it_is_allowed_to() -> None:
@@ -73,8 +73,8 @@ def test_connections_leave_files_for_everything_else(files: int, wanted: int, co
 async def test_the_server_is_held_to_its_bounds(tmp_path: Path) -> None:
     """Told from outside: the cap, a head without an end, and what becomes of those who do not read."""
     settings = load_settings(environment={}, flags={"server.port": 0, "server.connections_max": 16})
-    ready: asyncio.Future[embedded.Ready] = asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(embedded.serve(settings, tmp_path, None, ready.set_result))
+    ready: asyncio.Future[server.Ready] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(server.serve(settings, tmp_path, None, ready.set_result))
     async with asyncio.timeout(30):
         port = int((await ready).url.rpartition(":")[2])
         lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(17)]
@@ -102,14 +102,14 @@ def test_sigterm_while_it_starts_ends_it_in_good_order(tmp_path: Path) -> None:
     """Held up where it opens its data: by then it must have been told that SIGTERM means stop."""
     script = (
         "import asyncio, os, signal, pathlib\n"
-        "from tempa.wiring import embedded, settings\n"
+        "from tempa.wiring import embedded, server, settings\n"
         "real = embedded.load_credentials\n"
         "def slow(folder):\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return real(folder)\n"
         "embedded.load_credentials = slow\n"
         "loaded = settings.load_settings(flags={'server.port': 0})\n"
-        f"asyncio.run(embedded.serve(loaded, pathlib.Path({str(tmp_path)!r}), None, lambda ready: None))\n"
+        f"asyncio.run(server.serve(loaded, pathlib.Path({str(tmp_path)!r}), None, lambda ready: None))\n"
     )
     ended = subprocess.run([sys.executable, "-c", script], timeout=60, check=False, env={**os.environ})
     assert ended.returncode == 0
@@ -119,7 +119,7 @@ def test_sigterm_while_it_starts_ends_it_in_good_order(tmp_path: Path) -> None:
 
 async def test_a_ready_file_that_cannot_be_written_is_told_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="ready file's folder"):
-        await embedded.serve(
+        await server.serve(
             load_settings(environment={}), tmp_path / "data", tmp_path / "no" / "ready.json", lambda _: None
         )
     assert not (tmp_path / "data").exists()

@@ -32,6 +32,7 @@ _logger = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20
 # Another device, a file system without links, one that has no more for this file (ext4: 65,000).
 _LINK_REFUSED = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+_SCRATCH_SECONDS = 2 * 86_400  # twice the longest attempt that can be allowed
 _SHARD_LENGTH = 5  # of an id's time part: one folder for about two hours, so no folder grows for ever
 
 
@@ -44,25 +45,34 @@ class LocalArtifacts:
     """
 
     root: Path
+    instance: str | None = None  # of several processes that share `root`, each has its own; None: alone
     # Shards that this process has flushed. To see one is not enough: it may be another writer's, who
     # has made it and not flushed the root yet.
     _durable: set[Path] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def open(self) -> None:
-        """Make the folders, and sweep what attempts of a dead server left in scratch."""
-        _sweep(self._scratch)
+        """Make the folders, and sweep what attempts of a dead server left in scratch.
+
+        Where several share the root, somebody else's scratch may be in use: it is swept once it is old.
+        """
+        if self.instance is None:
+            _sweep(self._scratch)
+        else:
+            _sweep_old(self._scratch.parent)
         _make_folder(self._scratch)
         _flush_folder(self.root)
 
     def make_own(self) -> Path:
         """A folder that is ours alone, made if need be: for whoever locks it before `open`."""
-        _make_folder(self._scratch.parent)
-        return self._scratch.parent
+        own = self.root / ".tempa"
+        _make_folder(own)
+        return own
 
     @property
     def _scratch(self) -> Path:
         """Under a name that is ours alone: the operator may point `root` at a folder with files in it."""
-        return self.root / ".tempa" / "scratch"
+        scratch = self.root / ".tempa" / "scratch"
+        return scratch / self.instance if self.instance else scratch
 
     def scratch(self, name: str) -> Path:
         """A new empty folder for one attempt."""
@@ -304,6 +314,14 @@ def _mode(path: Path) -> int | None:
         return path.lstat().st_mode
     except FileNotFoundError:
         return None
+
+
+def _sweep_old(scratch: Path) -> None:
+    """What processes left that ended without sweeping. Theirs alone: one at work writes now and then."""
+    for name in _names(scratch):
+        written = _written(scratch / name)
+        if written is not None and written < time.time() - _SCRATCH_SECONDS:
+            _sweep(scratch / name)
 
 
 def _sweep(path: Path) -> None:

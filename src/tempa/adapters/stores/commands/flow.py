@@ -85,6 +85,15 @@ class Done(Generic[T]):
     topics: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class WriteCounts:
+    """What a store has written since it was opened."""
+
+    commands: int = 0
+    commits: int = 0
+    failures: int = 0  # commits that failed: nothing of them was acknowledged
+
+
 class Access(ABC):
     """Base of the commands: the way to write and the way to read. Each adapter has its own."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiosql.adapters.asyncpg import AsyncPGAdapter
 
-from tempa.adapters.stores.commands.flow import Access, Ask, Moment
+from tempa.adapters.stores.commands.flow import Access, Ask, Moment, WriteCounts
 from tempa.adapters.stores.postgres.connections import BEGIN, BEGIN_READING, is_fault
 from tempa.adapters.stores.sql import load_queries
 from tempa.core.clock import to_ms
@@ -42,10 +42,17 @@ class PostgresAccess(Access):
     def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None = None) -> None:
         super().__init__()
         self._pool, self._ring, self._clock = pool, ring, clock
+        self.writes = WriteCounts()
 
     async def _write(self, flow: Callable[P, Flow[Done[T]]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._transaction(BEGIN) as connection:
-            done = await self._run(connection, flow(*args, **kwargs))
+        try:
+            async with self._transaction(BEGIN) as connection:
+                done = await self._run(connection, flow(*args, **kwargs))
+        except StoreUnavailable:
+            self.writes.failures += 1
+            raise
+        self.writes.commits += 1
+        self.writes.commands += 1
         self._ring(*done.topics)
         return done.answer
 

@@ -5,9 +5,10 @@
 insert into account (id, created_at) values (:account, :now) on conflict (id) do nothing;
 
 -- name: insert_key(id, account, name, hint, digest, scopes, created_at, revoked_at, last_used_at)!
--- unique (digest): one secret is one key.
+-- unique (digest): one secret is one key, though several processes bring their first one at once.
 insert into api_key (id, account, name, hint, digest, scopes, created_at, revoked_at, last_used_at)
-values (:id, :account, :name, :hint, :digest, :scopes, :created_at, :revoked_at, :last_used_at);
+values (:id, :account, :name, :hint, :digest, :scopes, :created_at, :revoked_at, :last_used_at)
+on conflict (digest) do nothing;
 
 -- name: key_by_digest(digest)^
 -- Revoked ones too: the door tells a revoked key from one it never knew.

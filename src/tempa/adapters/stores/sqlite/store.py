@@ -18,7 +18,7 @@ from tempa.adapters.stores.sqlite.writer import Writer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tempa.adapters.stores.sqlite.writer import WriterCounts
+    from tempa.adapters.stores.commands.flow import WriteCounts
     from tempa.core.clock import Clock
     from tempa.core.work import Wake
 
@@ -50,6 +50,6 @@ class SqliteStore(SqliteAccess, AdmissionPart, Commands):
         await self._writer.close()
 
     @property
-    def writes(self) -> WriterCounts:
+    def writes(self) -> WriteCounts:
         """Commands and commits so far."""
         return self._writer.counts

@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tempa.adapters.stores.commands.flow import Done
+from tempa.adapters.stores.commands.flow import Done, WriteCounts
 from tempa.adapters.stores.sqlite.connections import is_fault
 from tempa.core.errors import StoreUnavailable
 
@@ -39,15 +39,6 @@ _Result = Done[Any] | Exception
 _Answers = list[tuple[_Order, _Result]]
 
 
-@dataclass(slots=True)
-class WriterCounts:
-    """What the writer has done since it started."""
-
-    commands: int = 0
-    commits: int = 0
-    failures: int = 0  # commits that failed: nothing of them was acknowledged
-
-
 class Writer:
     """Runs transactions in the order they are given, several to a commit.
 
@@ -57,7 +48,7 @@ class Writer:
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], ring: Callable[..., None]) -> None:
-        self.counts = WriterCounts()
+        self.counts = WriteCounts()
         self._connect, self._ring = connect, ring
         self._orders: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._door = threading.Lock()  # nothing enters behind the None that ends the queue

@@ -1,0 +1,179 @@
+"""One process: everything opened, its roles run until a signal, everything closed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from tempa import __version__
+from tempa.adapters.meters.prometheus import PrometheusMeter
+from tempa.adapters.senders.curl import CurlSender
+from tempa.core.accounts import DEFAULT_ACCOUNT
+from tempa.core.clock import SystemClock
+from tempa.core.links import SignedLinks
+from tempa.engines.host.engine_host import EngineHost
+from tempa.wiring.credentials import write_private
+from tempa.wiring.deployment import open_deployment
+from tempa.wiring.parts import Parts
+from tempa.wiring.plugins import load_engines
+from tempa.wiring.roles import ALL_ROLES, API
+from tempa.wiring.serving import run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Collection
+    from pathlib import Path
+
+    from tempa.adapters.artifacts.local import LocalArtifacts
+    from tempa.wiring.deployment import Deployment
+    from tempa.wiring.settings import Settings
+
+_logger = logging.getLogger(__name__)
+
+READY_FILE = "ready.json"
+_BACKLOG = 2048
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What a started process says of itself: the ready file's content. `url` is null without the API."""
+
+    url: str | None
+    api_key: str
+    webhook_secret: str
+    pid: int
+    data_dir: str
+    version: str
+
+
+async def serve(
+    settings: Settings,
+    data_dir: Path,
+    ready_file: Path | None,
+    on_ready: Callable[[Ready], None],
+    roles: Collection[str] = ALL_ROLES,
+) -> None:
+    """Run `roles` until SIGTERM or SIGINT, then drain and return.
+
+    Raises what `open_deployment` raises, and OSError when the address is taken.
+    """
+    if ready_file is not None and not ready_file.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the ready file's folder does not exist", str(ready_file.parent)
+        )
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before anything is opened: it is closed in good order
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_deployment(settings, data_dir) as deployment, deployment.artifacts as artifacts:
+        listener = _listen(settings.server.host, settings.server.port) if API in roles else None
+        url = None if listener is None else _url(settings.server.host, listener)
+        public_url = _public_url(settings, url)
+        async with _open_parts(settings, deployment, artifacts, public_url) as parts:
+            ready = Ready(
+                url=url,
+                api_key=deployment.credentials.api_key,
+                webhook_secret=deployment.credentials.webhook_secret,
+                pid=os.getpid(),
+                data_dir=str(data_dir),
+                version=__version__,
+            )
+            ready_files = [] if ready_file is None else [ready_file]
+            if url and not settings.store.shared:  # a shared directory belongs to no single process
+                ready_files.append(data_dir / READY_FILE)
+            try:
+                await run(parts, roles, listener, stop, lambda: _announce(ready, ready_files, on_ready))
+            finally:
+                (data_dir / READY_FILE).unlink(missing_ok=True)
+
+
+def _public_url(settings: Settings, url: str | None) -> str:
+    if settings.server.public_url:
+        return settings.server.public_url
+    if url is None:
+        _logger.warning("links will lead nowhere: set server.public_url to where the API is reached")
+        return f"http://{settings.server.host}:{settings.server.port}"
+    if not _loopback_networks(settings.server.host):
+        _logger.warning("links will begin with %s: set server.public_url to what clients can reach", url)
+    return url
+
+
+@contextlib.asynccontextmanager
+async def _open_parts(
+    settings: Settings, deployment: Deployment, artifacts: LocalArtifacts, public_url: str
+) -> AsyncGenerator[Parts, None]:
+    clock = SystemClock()
+    key = settings.links.key
+    link_keys = (bytes.fromhex(key) if key else deployment.credentials.derive("links"),)
+    networks = [*settings.webhooks.allow_networks, *_loopback_networks(settings.server.host)]
+    host = EngineHost()
+    sender = CurlSender(allow_networks=[ip_network(network) for network in networks])
+    store = deployment.store
+    try:
+        yield Parts(
+            settings=settings,
+            clock=clock,
+            wake=deployment.wake,
+            meter=PrometheusMeter(),
+            jobs=store,
+            webhooks=store,
+            keys=store,
+            artifacts=artifacts,
+            engines=load_engines(settings.engines),
+            host=host,
+            sender=sender,
+            links=SignedLinks(
+                public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
+            ),
+            link_keys=link_keys,
+            webhook_secrets={DEFAULT_ACCOUNT: (deployment.credentials.webhook_secret,)},
+            allow_networks=networks,
+            public_url=public_url,
+            store_writes=lambda: store.writes,
+        )
+    finally:
+        await sender.close()
+        await host.close()
+
+
+def _announce(ready: Ready, ready_files: list[Path], on_ready: Callable[[Ready], None]) -> None:
+    text = json.dumps(asdict(ready), indent=2) + "\n"
+    where = {"data_dir": ready.data_dir, "pid": ready.pid}
+    if ready.url:
+        _logger.info("serving at %s", ready.url, extra=where)
+    else:
+        _logger.info("at work", extra=where)
+    for path in ready_files:
+        write_private(path, text)
+    with contextlib.suppress(BrokenPipeError):  # nobody reads what is printed: no reason not to serve
+        on_ready(ready)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def _loopback_networks(host: str) -> tuple[str, ...]:
+    """A server on loopback may call loopback: nobody else can ask it to."""
+    if host == "localhost":
+        return _LOOPBACK
+    try:
+        return _LOOPBACK if ip_address(host).is_loopback else ()
+    except ValueError:
+        return ()
