@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tempa.engines.solid.reference import Reference
     from tempa.engines.solid.templates.tube import Tube
 
-# Of this many, meshing and all three files take 55 s and 2.1 GB (scaled from 82 s and 3.1 GB for 2.94 million, 2 cores).
+# Of this many, meshing and all three files take 55 s and 2.1 GB (scaled from 82 s for 2.94 million, 2 cores).
 TRIANGLES_MAX = 2_000_000
 _ANGULAR_MAX = 90.0
 _FLOAT_ROUNDING = 2.0**-23
