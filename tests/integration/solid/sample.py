@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tempa.testing.seeds import SEED_001
+
 FORMATS = ["step", "brep", "stl", "glb", "3mf"]
-PARAMETERS: dict[str, Any] = {
-    "outer_diameter": 120.5,
-    "inner_diameter": 45.0,
-    "length": 300.0,
-    "fillet_radius": 2.5,
-    "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-}
+PARAMETERS: dict[str, Any] = SEED_001["parameters"]
 VOLUME = 2801746.16196747  # mm3, by the closed form of the contract
 
 

@@ -11,25 +11,22 @@ import subprocess
 import sys
 import zipfile
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 import trimesh
-from OCP.BRep import BRep_Tool
-from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeTorus
-from OCP.gp import gp_Ax1, gp_Dir, gp_Pnt, gp_Trsf, gp_Vec
-from OCP.TopLoc import TopLoc_Location
-from OCP.TopoDS import TopoDS
+from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox
 
 from tempa.core.errors import TempaError
-from tempa.engines.solid import measure, opencascade, topology
-from tempa.engines.solid.brep.flanged_tube import flanged_tube
+from tempa.engines.solid import opencascade
 from tempa.engines.solid.exports import brep, glb, step, stl, threemf
 from tempa.engines.solid.exports.mesh import Mesh, weld
-from tempa.engines.solid.exports.tessellate import tessellate
-from tempa.engines.solid.exports.triangulation import Triangulation, triangulation
+from tempa.engines.solid.exports.tessellate import TRIANGLES_MAX, tessellate
+from tempa.engines.solid.facets.flanged_tube import Facets
+from tempa.engines.solid.facets.triangulation import Triangulation
 from tempa.engines.solid.templates.tube import Tube
 from tests.integration.solid.sample import FORMATS, PARAMETERS, VOLUME, work
 
@@ -84,9 +81,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def example_mesh() -> Mesh:
-    solid = flanged_tube(Tube.of(PARAMETERS))
-    area = measure.area(solid, adaptive=False)
-    return tessellate(solid, linear=LINEAR, angular=20.0, volume=VOLUME, area=area)
+    tube = Tube.of(PARAMETERS)
+    return tessellate(tube, linear=LINEAR, angular=20.0, reference=tube.reference)
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +219,7 @@ def spoil(path: Path, at: int, value: bytes) -> None:
     path.write_bytes(data)
 
 
-def replace(path: Path, old: bytes, new: bytes) -> None:
+def swap(path: Path, old: bytes, new: bytes) -> None:
     data = path.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new, 1))
@@ -238,7 +234,7 @@ def other_box(path: Path) -> None:
 
 
 def no_product(path: Path) -> None:
-    replace(path, b"MANIFOLD_SOLID_BREP", b"MANIFOLD_SOLID_BREQ")
+    swap(path, b"MANIFOLD_SOLID_BREP", b"MANIFOLD_SOLID_BREQ")
 
 
 @pytest.mark.parametrize(
@@ -272,6 +268,13 @@ def test_a_brep_file_that_reads_back_otherwise_is_refused(tmp_path: Path) -> Non
         assert refused.value.code == "EXPORT_FAILED"
 
 
+@pytest.mark.parametrize(("value", "apart"), [(83705.5, 1e-10), (0.5, 1e-15), (1000.0, 1e-11)])
+def test_brep_files_are_asked_for_fifteen_digits(value: float, apart: float) -> None:
+    """Where an edge ends is written so: what lies between is rounded to one of two neighbours."""
+    assert brep.spacing(value) == pytest.approx(apart, rel=1e-12)
+    assert float(f"{value + 0.6 * apart:.15g}") == pytest.approx(value + apart, abs=0.01 * apart)
+
+
 HARMS: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "stl: count": (stl, lambda path: spoil(path, 80, b"\1\0\0\0")),
     "stl: coordinate": (stl, lambda path: spoil(path, 84 + 12, struct.pack("<f", 1.0))),
@@ -280,8 +283,8 @@ HARMS: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "glb: magic": (glb, lambda path: spoil(path, 0, b"gltf")),
     "glb: length": (glb, lambda path: spoil(path, 8, b"\0\0\0\1")),
     "glb: kind of chunk": (glb, lambda path: spoil(path, 16, b"TEXT")),
-    "glb: accessor": (glb, lambda path: replace(path, b'"count":', b'"cuont":')),
-    "glb: extent": (glb, lambda path: replace(path, b'"max":[0', b'"max":[1')),
+    "glb: accessor": (glb, lambda path: swap(path, b'"count":', b'"cuont":')),
+    "glb: extent": (glb, lambda path: swap(path, b'"max":[0', b'"max":[1')),
     "glb: cut off": (glb, cut),
     "glb: nearly empty": (glb, lambda path: path.write_bytes(b"glTF")),
     "3mf: checksum": (threemf, lambda path: spoil(path, 900, b"\0\0\0\0")),
@@ -312,36 +315,6 @@ def test_the_file_of_another_mesh_is_refused(form: Any, mesh: Mesh, tmp_path: Pa
 
 
 # --- the mesh ---------------------------------------------------------------------------------------------
-
-
-def test_triangles_in_bulk_are_those_the_kernel_tells_one_by_one() -> None:
-    solid = BRepPrimAPI_MakeTorus(9.0, 2.0).Solid()
-    area = measure.area(solid, adaptive=False)
-    tessellate(solid, linear=0.5, angular=30.0, volume=2.0 * math.pi**2 * 36.0, area=area)
-    (face,) = map(TopoDS.Face, topology.uses(solid, topology.FACE))
-    told, bulk = BRep_Tool.Triangulation_s(face, TopLoc_Location()), triangulation(face)
-    assert bulk is not None
-    points = [x for node in range(1, told.NbNodes() + 1) for x in told.Node(node).Coord()]
-    corners = [c - 1 for number in range(1, told.NbTriangles() + 1) for c in told.Triangle(number).Get()]
-    assert list(bulk.points) == points
-    assert list(bulk.triangles) == corners
-
-
-def test_a_solid_that_was_moved_is_meshed_where_it_stands() -> None:
-    motion = gp_Trsf()
-    motion.SetRotation(gp_Ax1(gp_Pnt(0.0, 0.0, 0.0), gp_Dir(0.0, 0.0, 1.0)), math.pi / 2.0)
-    motion.SetTranslationPart(gp_Vec(100.0, 0.0, 0.0))
-    box = BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Solid().Moved(TopLoc_Location(motion))
-    mesh = tessellate(box, linear=1.0, angular=20.0, volume=6000.0, area=2200.0)
-    assert (len(mesh.vertices) // 3, mesh.triangle_count) == (8, 12)
-    read = trimesh.Trimesh(np.reshape(mesh.vertices, (-1, 3)), np.reshape(mesh.corners, (-1, 3)))
-    assert read.volume == pytest.approx(6000.0)
-    assert read.bounds == pytest.approx(np.array([[80.0, 0.0, 0.0], [100.0, 10.0, 30.0]]), abs=1e-5)
-    shaded = trimesh.Trimesh(
-        np.reshape(mesh.points, (-1, 3)), np.reshape(mesh.triangles, (-1, 3)), process=False
-    )
-    of_corner = np.reshape(mesh.normals, (-1, 3))[shaded.faces[:, 0]]
-    assert of_corner == pytest.approx(shaded.face_normals, abs=1e-6)
 
 
 TETRAHEDRON = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
@@ -381,20 +354,43 @@ def test_points_that_fall_together_in_32_bits_are_one_vertex_and_leave_no_sliver
     assert mesh.watertight
 
 
-def test_a_wall_thinner_than_the_tolerance_gets_a_finer_mesh() -> None:
-    """A hole 1e-3 from the rim: the rim's chords of 0.1 mm would cut into it."""
-    pattern = {"count": 11, "pitch_diameter": 110.498, "hole_diameter": 10.0}
-    tube = Tube.of(PARAMETERS | {"fillet_radius": 0.0, "hole_pattern": pattern})
-    solid, volume = flanged_tube(tube), tube.reference.volume
-    area = measure.area(solid, adaptive=False)
-    fine = tessellate(solid, linear=LINEAR, angular=20.0, volume=volume, area=area)
-    assert fine.watertight
-    assert fine.triangle_count > 10_000
-
-
-def test_a_mesh_that_is_not_the_solids_is_refused() -> None:
-    solid = BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Solid()
+def test_a_mesh_that_is_not_the_parts_is_refused() -> None:
+    tube = Tube.of(PARAMETERS)
+    other = replace(tube.reference, volume=VOLUME * 1.01)
     with pytest.raises(TempaError) as refused:
-        tessellate(solid, linear=0.001, angular=20.0, volume=6010.0, area=2200.0)
+        tessellate(tube, linear=LINEAR, angular=20.0, reference=other)
     assert refused.value.code == "TESSELLATION_FAILED"
-    assert refused.value.detail == {"volume": 6010.0, "mesh_volume": pytest.approx(6000.0)}
+    assert refused.value.detail["volume"] == pytest.approx(VOLUME * 1.01)
+    assert within_tolerance(refused.value.detail["mesh_volume"])
+
+
+def test_a_mesh_too_fine_to_make_is_refused_before_it_is_made_with_a_tolerance_that_would_do() -> None:
+    """As asked it would take 6e9 triangles: had it begun, this test would not end."""
+    tube = Tube(5e5, 2e5, 1e6, 2.5e5)
+    with pytest.raises(TempaError) as refused:
+        tessellate(tube, linear=1e-3, angular=1.0, reference=tube.reference)
+    assert refused.value.code == "TESSELLATION_FAILED"
+    linear, angular = (refused.value.detail[name] for name in ("linear", "angular"))
+    assert TRIANGLES_MAX / 5 < Facets(tube, linear=linear, angular=angular).count <= TRIANGLES_MAX
+    assert refused.value.hint is not None
+    assert f"{linear:.6g}" in refused.value.hint
+
+
+def test_the_most_triangles_are_still_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    tube = Tube.of(PARAMETERS)
+    count = Facets(tube, linear=LINEAR, angular=20.0).count
+    monkeypatch.setattr("tempa.engines.solid.exports.tessellate.TRIANGLES_MAX", count)
+    assert example_mesh().triangle_count <= count
+    monkeypatch.setattr("tempa.engines.solid.exports.tessellate.TRIANGLES_MAX", count - 1)
+    with pytest.raises(TempaError) as refused:
+        example_mesh()
+    assert refused.value.detail["limit"] == count - 1
+
+
+def test_details_that_32_bits_cannot_tell_apart_are_refused_with_what_would_do() -> None:
+    """A wall of 1e-3 mm half a kilometre from the axis, where 32-bit numbers lie 0.03 mm apart."""
+    tube = Tube(5e5, 5e5 - 1e-3, 100.0)
+    with pytest.raises(TempaError) as refused:
+        tessellate(tube, linear=LINEAR, angular=20.0, reference=tube.reference)
+    assert refused.value.code == "TESSELLATION_FAILED"
+    assert "step or brep" in str(refused.value.hint)

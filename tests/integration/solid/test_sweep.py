@@ -16,13 +16,9 @@ from tempa.engines.solid import gate, opencascade
 from tempa.engines.solid.about import OpencascadeBrep
 from tempa.engines.solid.brep.flanged_tube import flanged_tube
 from tempa.engines.solid.templates.tube import Tube
+from tests.integration.solid.sample import PARAMETERS
 
-EXAMPLE = {
-    "outer_diameter": 120.5,
-    "inner_diameter": 45.0,
-    "length": 300.0,
-    "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-}
+EXAMPLE = {name: value for name, value in PARAMETERS.items() if name != "fillet_radius"}
 ENGINE = OpencascadeBrep()
 
 

@@ -99,7 +99,7 @@ class KeptStore:
 
 
 def not_for(new: NewJob) -> str | None:
-    return new.reservation and new.reservation.not_for
+    return None if new.reservation is None else new.reservation.not_for
 
 
 class Disk:

@@ -16,14 +16,9 @@ from tempa.core.limits import DEFAULT_LIMITS
 from tempa.engines.solid.about import OpencascadeBrep
 from tempa.engines.solid.templates import flanged_tube
 from tempa.engines.solid.templates.tube import Tube
+from tempa.testing.seeds import SEED_001
 
-EXAMPLE: dict[str, Any] = {
-    "outer_diameter": 120.5,
-    "inner_diameter": 45.0,
-    "length": 300.0,
-    "fillet_radius": 2.5,
-    "hole_pattern": {"count": 6, "pitch_diameter": 80.0, "hole_diameter": 10.0},
-}
+EXAMPLE: dict[str, Any] = SEED_001["parameters"]
 ENGINE = OpencascadeBrep()
 
 

@@ -75,7 +75,7 @@ def _require_valid(shape: TopoDS_Shape) -> None:
 
 
 def _require_volume(shape: TopoDS_Shape, reference: Reference) -> Mass:
-    found = measure.mass(shape, reference.volume)
+    found = measure.mass(shape, reference.volume, allowance=reference.allowance)
     if not found.volume > 0.0 or not reference.allows(found.volume):
         error = found.error(reference.volume)
         detail = {"volume": found.volume, "reference": reference.volume, "relative_error": error}

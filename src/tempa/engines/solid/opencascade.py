@@ -6,12 +6,10 @@ parallel mode: its threads would be in the zygote's way, and are not there after
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from tempa.engines.solid import checks, gate, kernel, measure
 from tempa.engines.solid.brep.flanged_tube import flanged_tube
-from tempa.engines.solid.brep.places import cross
 from tempa.engines.solid.exports import step
 from tempa.engines.solid.exports.export import Part, export, need_mesh
 from tempa.engines.solid.exports.tessellate import tessellate
@@ -57,10 +55,10 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
             "relative_error": mass.error(reference.volume),
         }
     }
-    mesh = _mesh(work, tube, measured, progress)
+    mesh = _mesh(work, tube, progress)
     measured |= _meshed(mesh)
     checks.require(work["checks"], measured)
-    part = Part(solid, measured["volume"], reference.allowance, mesh)
+    part = Part(solid, reference, mesh)
     files = _export(work["export_formats"], part, folder, progress)
     return Report(files=files, measurements=measured)
 
@@ -84,19 +82,13 @@ def _measured(solid: TopoDS_Solid, mass: Mass) -> dict[str, Any]:
         }
 
 
-def _mesh(
-    work: Mapping[str, Any], tube: Tube, measured: Mapping[str, Any], progress: Progress
-) -> Mesh | None:
+def _mesh(work: Mapping[str, Any], tube: Tube, progress: Progress) -> Mesh | None:
     """The mesh, if a format or a check needs one."""
     if not (need_mesh(work["export_formats"]) or work["checks"].get("watertight")):
         return None
     progress("meshing", 0.3)
     linear, angular = work["tolerance"]["linear"], work["tolerance"]["angular"]
-    volume, area = measured["volume"], measured["area"]
-    sagitta = min(linear, tube.flat_radius * (1.0 - math.cos(math.radians(angular) / 2.0)))
-    # of the tube with holes moved by less than the tolerance, where they all but touch the flat's end
-    source = _build(cross(tube, sagitta))
-    return tessellate(source, linear=linear, angular=angular, volume=volume, area=area)
+    return tessellate(tube, linear=linear, angular=angular, reference=tube.reference)
 
 
 def _meshed(mesh: Mesh | None) -> dict[str, Any]:

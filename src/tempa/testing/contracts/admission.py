@@ -219,7 +219,7 @@ class DerivedKeyContract:
 
         assert [waiting.job.id, running.job.id] == [job.id, job.id]
 
-    async def test_a_result_that_has_lost_its_files_does_not_stand_in_the_way(self, bench: StoreBench) -> None:
+    async def test_a_result_without_its_files_does_not_stand_in_the_way(self, bench: StoreBench) -> None:
         key = a_key(derived=True)
         job = await _ended(bench, Status.COMPLETED, key)
         anew = await _ask_again(bench, replace(key, not_for=job))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # see, whose tolerance is 1e-7: at a gap of 1e-9 OCCT's own lost up to 1.4 % of such parts.
 FLAT_GAP = 2.5e-7
 CROSSING_MIN = 1e-7
-CROSSED = 2e-7
 FILLET_GAP_PER_HOLE_RADIUS = 1e-9
 GAP_PER_OUTER_RADIUS = 1e-13
 
@@ -49,22 +48,4 @@ def unstick(tube: Tube) -> Tube:
     )
     if abs(tube.clearance) < gap:
         return replace(tube, pitch_radius=tube.flat_radius + tube.hole_radius + gap)
-    return tube
-
-
-def cross(tube: Tube, sagitta: float) -> Tube:
-    """The tube to tessellate: holes that nearly touch the end of the flat cross it.
-
-    `sagitta` is how far, in mm, a facet may lie off that circle. Two circles that pass each other at
-    a hundredth of that, polygons cannot tell apart, and the mesher let 15 % of the volume go; where
-    they cross it did not fail. Holes move by less than an eighth of `sagitta`.
-    """
-    if tube.fillet_radius == 0.0:
-        return tube
-    if -sagitta / 10.0 < tube.reach < CROSSED:
-        reach = min(max(sagitta / 100.0, CROSSED), tube.fillet_radius / 4.0)
-        return replace(tube, pitch_radius=tube.flat_radius - tube.hole_radius + reach)
-    if -CROSSING_MIN < tube.clearance < 1e-6:
-        overlap = min(1e-6, tube.hole_radius / 1000.0)
-        return replace(tube, pitch_radius=tube.flat_radius + tube.hole_radius - overlap)
     return tube

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from OCP.BRep import BRep_Builder
@@ -15,6 +16,13 @@ from tempa.engines.solid.kernel import failing_as
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+DIGITS = 15
+
+
+def spacing(value: float) -> float:
+    """How far apart, near `value`, numbers lie in this form: where an edge begins and ends has 15 digits."""
+    return 10.0 ** (math.floor(math.log10(value)) + 1 - DIGITS)
 
 
 def write(solid: TopoDS_Shape, path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tempa.engines.solid.exports.triangulation import Triangulation
+    from tempa.engines.solid.facets.triangulation import Triangulation
 
 Vector: TypeAlias = tuple[float, float, float]
 

@@ -43,6 +43,6 @@ def same_solid(path: Path, shape: TopoDS_Shape, *, volume: float, allowance: flo
         if shape.IsNull():
             raise different(path, "solids", wrote=1, found=0)
         same(path, "solids", wrote=1, found=topology.count(shape, topology.SOLID))
-        found = measure.mass(shape, volume)
+        found = measure.mass(shape, volume, allowance=allowance)
         if not abs(found.volume - volume) <= allowance:
             raise different(path, "volume", wrote=volume, found=found.volume)

@@ -68,11 +68,18 @@ class Tube:
     @property
     def reference(self) -> Reference:
         """The volume from the dimensions alone."""
-        bounds = math.pi * self.outer_radius**2 * self.length
+        extent = max(self.outer_radius, self.length)
         if self.holes_meet_fillet:
             volume = self._clear_volume + self.hole_count * self._spared()
-            return Reference("quadrature", volume, bounds)
-        return Reference("closed-form", self._clear_volume, bounds)
+            return Reference("quadrature", volume, self._full_area, extent)
+        return Reference("closed-form", self._clear_volume, self._full_area, extent)
+
+    @property
+    def _full_area(self) -> float:
+        """Area before the fillets and the holes took their shares of it, and of whole holes."""
+        both = self.outer_radius + self.inner_radius
+        ends = (self.outer_radius - self.inner_radius) * both
+        return 2.0 * math.pi * (both * self.length + ends + self.hole_count * self.hole_radius * self.length)
 
     @property
     def _clear_volume(self) -> float:

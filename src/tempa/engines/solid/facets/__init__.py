@@ -1,0 +1,1 @@
+"""The tube's surface as triangles, laid straight from its dimensions. No kernel."""
