@@ -136,6 +136,6 @@ def _read_stream(http: httpx2.Client, job_id: str, headers: dict[str, str]) -> l
     ]
 
 
-def _kernel_runs(http: httpx2.Client) -> float:
-    lines = http.get("/metrics").text.splitlines()
+def _kernel_runs(server: Server) -> float:
+    lines = server.metrics().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("tempa_engine_runs_total{"))

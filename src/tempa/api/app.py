@@ -58,8 +58,8 @@ _EXPOSE_HEADERS = (
 )
 
 
-def create_app(parts: ApiParts) -> FastAPI:
-    """The ASGI app that serves `parts`."""
+def create_app(parts: ApiParts, *, operations_only: bool = False) -> FastAPI:
+    """The ASGI app that serves `parts`; `operations_only` for a process without the API's role."""
     app = FastAPI(
         title="Tempa",
         summary="A durable job server for geometry that takes minutes",
@@ -75,7 +75,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     app.state.parts = parts
     app.state.key_ring = KeyRing(parts.keys, parts.clock)
     app.state.seats = stream.Seats(parts.limits.streams_max)
-    for router in _ROUTERS:
+    for router in [operations.router] if operations_only else _ROUTERS:
         app.include_router(router)
     app.openapi = partial(openapi.document, app)  # type: ignore[method-assign]
     problems.install(app)

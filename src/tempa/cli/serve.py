@@ -24,14 +24,24 @@ def serve(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Run some roles of a server, beside other processes on the same PostgreSQL and the same data directory."""
+    """Run some roles of a server, beside other processes on the same PostgreSQL and data directory.
+
+    Without the api among them, --port serves /livez, /readyz and /metrics only.
+    """
+    chosen = _chosen(roles)
     flags = {"server.host": host, "server.port": port}
-    run_process(flags, _chosen(roles), data, ready_file, config, as_json)
+    listen = port is not None or chosen is None or "api" in chosen
+    run_process(flags, chosen, data, ready_file, config, as_json, listen=listen)
 
 
 def worker(
     slots: Annotated[
         int | None, typer.Option(min=1, max=1024, help="Jobs at once. (default: one for each core)")
+    ] = None,
+    host: Host = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve /livez, /readyz and /metrics there. (default: not)"),
     ] = None,
     data: Data = None,
     ready_file: ReadyFile = None,
@@ -39,7 +49,8 @@ def worker(
     as_json: Json = False,
 ) -> None:
     """Run jobs, and nothing else: `serve --roles worker`."""
-    run_process({"worker.slots": slots}, ("worker",), data, ready_file, config, as_json)
+    flags = {"worker.slots": slots, "server.host": host, "server.port": port}
+    run_process(flags, ("worker",), data, ready_file, config, as_json, listen=port is not None)
 
 
 def _chosen(text: str) -> tuple[str, ...] | None:

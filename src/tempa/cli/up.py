@@ -55,6 +55,8 @@ def run_process(
     ready_file: Path | None,
     config: Path | None,
     as_json: bool,
+    *,
+    listen: bool = True,
 ) -> None:
     """Run these roles (None: all) until a signal. `flags`: settings given on the command line."""
     import uvloop
@@ -73,7 +75,7 @@ def run_process(
         )
     configure(settings.log)
     told = partial(_announce, as_json=as_json, roles=chosen)
-    uvloop.run(serve(settings, data_dir(data), ready_file, told, chosen))
+    uvloop.run(serve(settings, data_dir(data), ready_file, told, chosen, listen=listen))
     if not wants_json(as_json):
         note("Stopped. Jobs that were waiting go on at the next start.")
 
@@ -103,8 +105,9 @@ def _announce(ready: Ready, *, as_json: bool, roles: Collection[str]) -> None:
             del document["webhook_secret"]
             print_json(document)
             return
-        if ready.url is None:
-            print(f"Tempa {ready.version} runs: {', '.join(roles)}        Stop: Ctrl-C")
+        if "api" not in roles:
+            where = f" ({ready.url}/metrics)" if ready.url else ""
+            print(f"Tempa {ready.version} runs: {', '.join(roles)}{where}        Stop: Ctrl-C")
             return
         print(f"Tempa {ready.version} serves at {ready.url}")
         print(f"  API key  {ready.api_key}")

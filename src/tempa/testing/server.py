@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 START_SECONDS = 30
@@ -27,14 +27,17 @@ class StartFault(Exception):  # noqa: N818 - it says what is the case
 
 @dataclass
 class Server:
-    """`tempa up` on one data directory. `stop` drains it, `kill` is kill -9.
+    """One process of Tempa. `stop` drains it, `kill` is kill -9.
 
-    What it logs lies beside the data directory, if `log` names no other place.
+    What it logs lies beside the data directory, if `log` names no other place. `command` is what it
+    does: `tempa up`, if nothing else; one that shares its data directory has a `ready_file` of its own.
     """
 
     data_dir: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
+    command: Sequence[str] = ("up", "--port", "0")
+    ready_file: Path | None = None
     process: subprocess.Popen[bytes] | None = None
     ready: Mapping[str, Any] | None = None
 
@@ -48,7 +51,10 @@ class Server:
         """Start, in a session of its own: Ctrl-C is for us, who then stop it in good order."""
         log = self.log or self.data_dir.with_name(f"{self.data_dir.name}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tempa", "up", "--port", "0", "--data", str(self.data_dir)]
+        where = ["--data", str(self.data_dir)]
+        if self.ready_file is not None:
+            where += ["--ready-file", str(self.ready_file)]
+        command = [sys.executable, "-m", "tempa", *self.command, *where]
         with log.open("ab") as told:
             self.process = subprocess.Popen(
                 command,
@@ -68,7 +74,7 @@ class Server:
             raise StartFault(f"The server was not ready within {START_SECONDS} s.")
         if not self.process.stdout.readline():
             raise StartFault(f"The server ended at once: exit code {self.process.wait(STOP_SECONDS)}.")
-        self.ready = json.loads((self.data_dir / "ready.json").read_text())
+        self.ready = json.loads((self.ready_file or self.data_dir / "ready.json").read_text())
         return self.ready
 
     def __enter__(self) -> Self:
@@ -118,6 +124,82 @@ class Server:
         assert self.ready
         headers = {"Authorization": f"Bearer {self.ready['api_key']}"}
         return httpx2.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+
+    def metrics(self) -> str:
+        """What it has counted."""
+        with self.http() as http:
+            return http.get("/metrics").text
+
+
+@dataclass
+class Fleet:
+    """The same server as several processes on one PostgreSQL: one with the API, and workers.
+
+    `store_url` leads to a database of its own. What is asked of a `Server` can be asked of it.
+    """
+
+    data_dir: Path
+    store_url: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 2
+    processes: list[Server] = field(default_factory=list)
+
+    def start(self) -> Self:
+        """Start all at once, and wait until all are at work. Raises StartFault."""
+        roles = "api,deliverer,rescuer,janitor"
+        self.processes = [
+            self._process("api", "serve", "--roles", roles, "--port", "0"),
+            *(self._process(f"worker-{n}", "worker", "--port", "0") for n in range(self.workers)),
+        ]
+        for process in self.processes:
+            process.spawn()
+        for process in self.processes:
+            process.wait_until_ready()
+        return self
+
+    def _process(self, name: str, *command: str) -> Server:
+        beside = self.data_dir.with_name
+        return Server(
+            self.data_dir,
+            {**self.environment, "TEMPA_STORE__URL": self.store_url},
+            beside(f"{self.data_dir.name}-{name}.log"),
+            command,
+            beside(f"{self.data_dir.name}-{name}.json"),
+        )
+
+    def __enter__(self) -> Self:
+        return self if self.processes else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.__exit__()
+
+    def kill(self) -> None:
+        """Kill -9, all of them."""
+        for process in self.processes:
+            process.kill()
+
+    def stop(self) -> int:
+        """SIGTERM to each, one after the other; returns the worst exit status."""
+        return max(process.stop() for process in self.processes)
+
+    @property
+    def url(self) -> str:
+        """Where the API is served."""
+        return self.processes[0].url
+
+    @property
+    def secret(self) -> str:
+        """The account's signing secret."""
+        return self.processes[0].secret
+
+    def http(self) -> httpx2.Client:
+        """An HTTP client of the API with the first key."""
+        return self.processes[0].http()
+
+    def metrics(self) -> str:
+        """What all of its processes have counted."""
+        return "".join(process.metrics() for process in self.processes)
 
 
 def wait_for_end(http: httpx2.Client, job_id: str) -> dict[str, Any]:

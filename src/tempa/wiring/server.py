@@ -45,7 +45,7 @@ _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a started process says of itself: the ready file's content. `url` is null without the API."""
+    """What a started process says of itself: the ready file's content. `url` is null for a process that does not listen."""
 
     url: str | None
     api_key: str
@@ -61,10 +61,12 @@ async def serve(
     ready_file: Path | None,
     on_ready: Callable[[Ready], None],
     roles: Collection[str] = ALL_ROLES,
+    *,
+    listen: bool = True,
 ) -> None:
     """Run `roles` until SIGTERM or SIGINT, then drain and return.
 
-    Raises what `open_deployment` raises, and OSError when the address is taken.
+    Without the API among them `listen` serves health and metrics only. Raises what `open_deployment` raises, and OSError when the address is taken.
     """
     if ready_file is not None and not ready_file.parent.is_dir():
         raise FileNotFoundError(
@@ -74,9 +76,9 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):  # before anything is opened: it is closed in good order
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with open_deployment(settings, data_dir) as deployment, deployment.artifacts as artifacts:
-        listener = _listen(settings.server.host, settings.server.port) if API in roles else None
+        listener = _listen(settings.server.host, settings.server.port) if listen else None
         url = None if listener is None else _url(settings.server.host, listener)
-        public_url = _public_url(settings, url)
+        public_url = _public_url(settings, url if API in roles else None)
         async with _open_parts(settings, deployment, artifacts, public_url) as parts:
             ready = Ready(
                 url=url,

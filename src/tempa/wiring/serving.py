@@ -18,7 +18,7 @@ from tempa.jobs.intake import Addresses, Intake
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
 from tempa.wiring.readiness import Readiness
-from tempa.wiring.roles import chosen_roles, run_roles
+from tempa.wiring.roles import API, chosen_roles, run_roles
 
 _logger = logging.getLogger(__name__)
 
@@ -29,7 +29,10 @@ _UNREAD_SECONDS = 60
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from fastapi import FastAPI
+
     from tempa.wiring.parts import Parts
+    from tempa.wiring.settings import Settings
 
 
 async def run(
@@ -46,18 +49,24 @@ async def run(
         if listener is None:
             announce()
         else:
-            group.create_task(_serve_api(parts, listener, files, stop, announce))
+            group.create_task(_serve_http(parts, roles, listener, files, stop, announce))
         await stop.wait()
         _logger.info("stopping: running jobs are handed back, deliveries on their way may end")
 
 
-async def _serve_api(
-    parts: Parts, listener: socket.socket, files: int, stop: asyncio.Event, announce: Callable[[], None]
+async def _serve_http(
+    parts: Parts,
+    roles: Collection[str],
+    listener: socket.socket,
+    files: int,
+    stop: asyncio.Event,
+    announce: Callable[[], None],
 ) -> None:
     settings = parts.settings
     connections = connections_within(files, settings.server.connections_max, settings.webhooks.in_flight_max)
+    app = create_app(_api_parts(parts, stop), operations_only=API not in roles)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_SECONDS * 1000)
-    server = _Server(_uvicorn_config(parts, stop, HttpBounds(connections=connections)), announce)
+    server = _Server(_uvicorn_config(app, settings, HttpBounds(connections=connections)), announce)
     leave = asyncio.create_task(_exit_with(server, stop))
     try:
         await server.serve(sockets=[listener])
@@ -71,15 +80,15 @@ async def _exit_with(server: _Server, stop: asyncio.Event) -> None:
     server.should_exit = True
 
 
-def _uvicorn_config(parts: Parts, stop: asyncio.Event, bounds: HttpBounds) -> uvicorn.Config:
+def _uvicorn_config(app: FastAPI, settings: Settings, bounds: HttpBounds) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(_api_parts(parts, stop)),
+        app,
         http=bounded(bounds),
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(parts.settings.server.drain_seconds)),
+        timeout_graceful_shutdown=max(1, round(settings.server.drain_seconds)),
     )
 
 
