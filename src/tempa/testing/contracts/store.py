@@ -19,6 +19,7 @@ from tempa.testing.contracts.deliveries import (
 )
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
+from tempa.testing.contracts.fairness import FairClaimContract, RunningMaxContract
 from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
 from tempa.testing.contracts.jobs import (
     CancelContract,
@@ -36,6 +37,8 @@ class JobStoreContract(
     ClientKeyContract,
     DerivedKeyContract,
     ClaimContract,
+    FairClaimContract,
+    RunningMaxContract,
     BeatContract,
     SettleContract,
     FencingContract,

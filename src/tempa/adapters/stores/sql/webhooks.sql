@@ -6,8 +6,9 @@
 select * from event where position is null order by number limit :limit;
 
 -- name: unplanned_number(event_id)$
--- Null when the event has its position: it was fanned out before, and nothing is done twice.
-select number from event where id = :event_id and position is null;
+-- Null when the event has its position: it was fanned out before, and nothing is done twice. By its id
+-- and not by "position is null", whose index an idle snapshot fills with dead entries (see jobs.sql).
+select case when position is null then number end from event where id = :event_id;
 
 -- name: place_event(number, position)!
 -- The one column of an event that is ever written after it; a trigger refuses to write it twice.
@@ -93,7 +94,7 @@ limit :limit;
 -- Counts the attempt as it begins: the number is the fence of its result.
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
-where number = :number and status = 'pending';
+where number = :number and status || '' = 'pending';
 
 -- name: open_delivery_attempt(delivery_number, attempt, started_at)$
 -- Before anything is sent: an attempt that a crash cut short stands on record, without an outcome.
