@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _numbers = itertools.count()
 
 
+def fresh_name() -> str:
+    """A database name that no other test has."""
+    return f"tempa_{os.getpid()}_{next(_numbers)}"
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[PostgresCluster]:
     """A PostgreSQL for all tests of this process that do not stop it."""
@@ -41,6 +46,6 @@ def template(cluster: PostgresCluster) -> str:
 @pytest.fixture
 def database(cluster: PostgresCluster, template: str) -> str:
     """The URL of a fresh database with Tempa's tables."""
-    name = f"tempa_{os.getpid()}_{next(_numbers)}"
+    name = fresh_name()
     cluster.execute(f"create database {name} template {template} strategy file_copy")
     return cluster.url(name)

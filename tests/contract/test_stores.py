@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import asyncpg
 import pytest
 
 from tempa.adapters.stores.postgres.connections import Address
@@ -34,13 +37,32 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+GRANT = """
+insert into account (id, created_at, weight, running_max) values ($1, 1, $2, $3)
+on conflict (id) do update set weight = excluded.weight, running_max = excluded.running_max
+"""
+
+
+async def in_file(path: Path, account: str, weight: float, running_max: int | None) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(GRANT.replace("$", "?"), (account, weight, running_max))
+
+
+async def on_server(url: str, account: str, weight: float, running_max: int | None) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(GRANT, account, weight, running_max)
+    finally:
+        await connection.close()
+
+
 @asynccontextmanager
 async def on_sqlite(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]:
     clock = ManualClock()
     wake = InProcessWake(clock)
-    folder = request.getfixturevalue("folder")
-    store = await SqliteStore.open(folder / "tempa.db", clock=clock, wake=wake)
-    yield StoreBench(store=store, clock=clock, wake=wake)
+    path = request.getfixturevalue("folder") / "tempa.db"
+    store = await SqliteStore.open(path, clock=clock, wake=wake)
+    yield StoreBench(store=store, clock=clock, wake=wake, grant=partial(in_file, path))
     await store.close()
 
 
@@ -48,9 +70,9 @@ async def on_sqlite(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]
 async def on_postgres(request: pytest.FixtureRequest) -> AsyncIterator[StoreBench]:
     clock = ManualClock()
     wake = InProcessWake(clock)
-    address = Address(request.getfixturevalue("database"))
-    store = await PostgresStore.open(address, clock=clock, wake=wake)
-    yield StoreBench(store=store, clock=clock, wake=wake)
+    url = request.getfixturevalue("database")
+    store = await PostgresStore.open(Address(url), clock=clock, wake=wake)
+    yield StoreBench(store=store, clock=clock, wake=wake, grant=partial(on_server, url))
     await store.close()
 
 

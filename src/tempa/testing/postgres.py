@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +62,9 @@ class PostgresCluster:
         """Run the server; returns when it answers."""
         given = {"listen_addresses": "", "unix_socket_directories": str(self.folder), **self.settings}
         options = [f"-p {_PORT}", *(f"-c {name}='{value}'" for name, value in given.items())]
-        self._run("pg_ctl", "start", "--wait", f"--log={self.folder / 'log'}", f"--options={' '.join(options)}")
+        self._run(
+            "pg_ctl", "start", "--wait", f"--log={self.folder / 'log'}", f"--options={' '.join(options)}"
+        )
 
     def stop(self) -> None:
         """An orderly end."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tempa.adapters.stores.commands.flow import Done
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
 from tempa.adapters.stores.sqlite.readers import Readers
 from tempa.adapters.stores.sqlite.schema import prepare
 from tempa.adapters.stores.sqlite.store import SqliteStore
-from tempa.adapters.stores.sqlite.writer import Done, Writer
+from tempa.adapters.stores.sqlite.writer import Writer
 from tempa.core.errors import StoreUnavailable
 from tempa.core.work import job_topic
 from tempa.jobs.model import Verdict

@@ -23,9 +23,11 @@ ALL_NULL = dict.fromkeys(
 # What runs often, or on the one writer: each of these must find its rows by an index.
 HOT = {
     "key_holder": {"idempotency": "PRIMARY KEY", "job": "sqlite_autoindex_job_1"},
-    "claim": {"due": "job_ready", "running": "job_work_running", "job": "INTEGER PRIMARY KEY"},
+    "waiting_accounts": {"first": "job_ready", "further": "job_ready", "running": "job_running"},
+    "due_jobs": {"due": "job_ready", "running": "job_work_running", "ready": "INTEGER PRIMARY KEY"},
+    "take_job": {"job": "sqlite_autoindex_job_1"},
     "finished_twin": {"job": "job_work_done"},
-    "beat": {"job": "sqlite_autoindex_job_1"},
+    "beat_one": {"job": "sqlite_autoindex_job_1"},
     "end_attempt": {"job": "sqlite_autoindex_job_1"},
     "close_attempt": {"attempt": "PRIMARY KEY"},
     "end_queued": {"job": "sqlite_autoindex_job_1"},
@@ -94,12 +96,30 @@ def test_a_claim_never_meets_what_is_finished(database: sqlite3.Connection) -> N
         if statistics:
             database.execute("analyze")
 
-        steps = plan(database, "claim")
+        steps = plan(database, "waiting_accounts") + plan(database, "due_jobs")
 
-        assert not [step for step in steps if re.match(r"SCAN (job|due|ready)\b", step)], steps
-        assert [step for step in steps if "due USING INDEX job_ready (lane=?)" in step], steps
-        claim = {"lanes": '["cpu"]', "now": 10, "lease_until": 9, "worker": "w", "limit": 1}
-        assert _cost(database, "claim", **claim) < 2000
+        assert not [step for step in steps if re.match(r"SCAN (job|due|ready|first|further)\b", step)], steps
+        assert [step for step in steps if "due USING INDEX job_ready (lane=? AND account=?" in step], steps
+        assert _cost(database, "waiting_accounts", lanes='["cpu"]') < 500
+        assert _cost(database, "due_jobs", **_due(limit=1)) < 2000
+
+
+def test_a_flood_of_one_account_makes_no_claim_dearer(database: sqlite3.Connection) -> None:
+    """20,000 of one account wait, and one of another: the index is jumped through, not read."""
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         tags, request)
+        with recursive n(i) as (select 0 union all select i + 1 from n where i < 20000)
+        select 'f' || i, iif(i, 'flood', 'zebra'), 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}' from n
+        """
+    )
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        assert _cost(database, "waiting_accounts", lanes='["cpu"]') < 500
+        assert _cost(database, "due_jobs", **_due(limit=8, account="flood")) < 4000
 
 
 def test_what_waits_for_equal_work_costs_a_claim_little(database: sqlite3.Connection) -> None:
@@ -118,8 +138,7 @@ def test_what_waits_for_equal_work_costs_a_claim_little(database: sqlite3.Connec
         if statistics:
             database.execute("analyze")
 
-        claim = {"lanes": '["cpu"]', "now": 10, "lease_until": 9, "worker": "w", "limit": 2}
-        assert _cost(database, "claim", **claim) < 2000 + 30 * 1000
+        assert _cost(database, "due_jobs", **_due(limit=2)) < 2000 + 30 * 1000
 
 
 def test_a_look_for_a_finished_twin_ends_with_the_first(database: sqlite3.Connection) -> None:
@@ -220,6 +239,10 @@ def test_the_next_retry_is_found_without_the_queue(database: sqlite3.Connection)
 
         assert _cost(database, "next_delayed", lanes='["cpu", "gpu"]', now=10) < 200
     assert SQL.next_delayed(database, lanes='["cpu", "gpu"]', now=10) == 99
+
+
+def _due(limit: int, account: str = "acme") -> dict[str, Any]:
+    return {"lanes": '["cpu"]', "account": account, "now": 10, "limit": limit}
 
 
 def _finish_many_jobs(database: sqlite3.Connection) -> None:

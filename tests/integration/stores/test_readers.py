@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tempa.adapters.stores.commands.flow import Done
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
 from tempa.adapters.stores.sqlite.readers import Readers
-from tempa.adapters.stores.sqlite.writer import Done
 from tempa.core.errors import StoreUnavailable
 from tempa.testing.contracts.samples import ACCOUNT, a_new_job
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tempa.adapters.stores.migrations import FOLDER
+from tempa.adapters.stores.migrations import FOLDER, SCHEMA_VERSION, SchemaMismatch
 from tempa.adapters.stores.sqlite import schema
 from tempa.adapters.stores.sqlite.connections import open_writer
-from tempa.adapters.stores.sqlite.schema import SCHEMA_VERSION, SchemaMismatch, migrate, prepare, version_of
+from tempa.adapters.stores.sqlite.schema import migrate, prepare, version_of
 from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_preparing_twice_changes_nothing(path: Path) -> None:
 def test_a_new_database_is_its_owners_only(path: Path) -> None:
     prepare(path)
     with closing(open_writer(path)) as connection:
-        connection.execute("insert into account values ('acme', 1)")
+        connection.execute("insert into account (id, created_at) values ('acme', 1)")
         modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
 
     assert modes == {"tempa.db": 0o600, "tempa.db-wal": 0o600, "tempa.db-shm": 0o600}
@@ -109,7 +109,7 @@ def test_a_due_migration_is_run_and_keeps_what_is_there(
 ) -> None:
     prepare(path)
     with closing(open_writer(path)) as connection:
-        connection.execute("insert into account values ('acme', 1)")
+        connection.execute("insert into account (id, created_at) values ('acme', 1)")
     (later / "sql" / "sqlite" / "0002_more.sql").write_text("alter table account add column plan text;\n")
 
     with closing(open_writer(path)) as connection:
@@ -117,7 +117,7 @@ def test_a_due_migration_is_run_and_keeps_what_is_there(
 
         assert version_of(connection) == 2
         (row,) = connection.execute("select * from account")
-        assert dict(row) == {"id": "acme", "created_at": 1, "plan": None}
+        assert dict(row) == {"id": "acme", "created_at": 1, "weight": 1.0, "running_max": None, "plan": None}
 
 
 def test_preparing_migrates_an_older_database(

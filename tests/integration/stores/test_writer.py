@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tempa.adapters.stores.commands.flow import Done
 from tempa.adapters.stores.sqlite.connections import open_writer
-from tempa.adapters.stores.sqlite.writer import BATCH_MAX, Done, Writer
+from tempa.adapters.stores.sqlite.writer import BATCH_MAX, Writer
 from tempa.core.errors import StoreUnavailable
 from tempa.testing.contracts.samples import a_key
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tempa.adapters.stores.migrations import scripts, statements
+from tempa.adapters.stores.migrations import SCHEMA_VERSION, due, scripts, statements
 from tempa.adapters.stores.migrations.runner import due_revisions
-from tempa.adapters.stores.sqlite.schema import SCHEMA_VERSION
 
 TRIGGER = """create trigger t before update on a begin
     select raise(abort, 'one; two');
@@ -54,9 +53,17 @@ def test_the_statements_are_what_sqlite_itself_takes_from_the_script() -> None:
 def test_every_version_has_a_script_and_a_revision() -> None:
     versions = list(range(1, SCHEMA_VERSION + 1))
 
-    assert [script.version for script in scripts("sqlite")] == versions
+    for dialect in ("sqlite", "postgresql"):
+        assert [script.version for script in scripts(dialect)] == versions
     assert [int(revision.revision) for revision in due_revisions(0)] == versions
     assert due_revisions(SCHEMA_VERSION) == []
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_a_revision_executes_the_script_of_its_database_and_nothing_else(dialect: str) -> None:
+    for run, script in zip(due(dialect, 0), scripts(dialect), strict=True):
+        assert run.version == script.version
+        assert run.text.split() == script.text.split()  # but for the space around it
 
 
 def test_a_gap_in_the_scripts_is_a_slip(tmp_path: Path) -> None:

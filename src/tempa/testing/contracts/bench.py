@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -40,13 +41,24 @@ class Store(JobStore, WebhookStore, KeyStore, Protocol):
     """The three ports in one, as the database adapters offer them."""
 
 
+Grant = Callable[[str, float, int | None], Awaitable[None]]
+
+
+async def _cannot_grant(account: str, weight: float, running_max: int | None) -> None:
+    raise NotImplementedError("this bench was made without a way to set an account's limits")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreBench:
-    """`clock` is the one the store reads; `wake` the one it rings."""
+    """`clock` is the one the store reads; `wake` the one it rings.
+
+    `grant` gives an account its weight and how many of its jobs may run (None: any number).
+    """
 
     store: Store
     clock: ManualClock
     wake: Wake
+    grant: Grant = _cannot_grant
 
     async def admit(self, **new: Any) -> Job:
         """A job that was not there before. `new` as for `a_new_job`."""

@@ -123,6 +123,13 @@ class LookingContract:
         assert await _list(bench, JobFilter(tag=("a", "x"))) == []
         assert await _list(bench, JobFilter(status=Status.QUEUED, engine="manifold")) == []
 
+    async def test_whatever_characters_a_tag_has_the_others_are_found(self, bench: StoreBench) -> None:
+        await bench.admit(tags={"a\0": "\0\0", "b": "\\u0000", "c\\": "\\\0"})
+        plain = await bench.admit(tags={"d": "1"})
+
+        assert await _list(bench, JobFilter(tag=("d", "1"))) == [plain.id]
+        assert len(await _list(bench, JobFilter(tag=("b", "\\u0000")))) == 1
+
     async def test_a_place_in_the_queue_counts_who_goes_first(self, bench: StoreBench) -> None:
         first = await bench.admit()
         second = await bench.admit()

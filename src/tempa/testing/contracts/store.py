@@ -18,6 +18,7 @@ from tempa.testing.contracts.delivery_due import DeliveryDueContract
 from tempa.testing.contracts.delivery_room import DeliveryRoomContract
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
+from tempa.testing.contracts.fairness import FairClaimContract, RunningMaxContract
 from tempa.testing.contracts.fan_out import FanOutContract
 from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
 from tempa.testing.contracts.jobs import (
@@ -36,6 +37,8 @@ class JobStoreContract(
     ClientKeyContract,
     DerivedKeyContract,
     ClaimContract,
+    FairClaimContract,
+    RunningMaxContract,
     BeatContract,
     SettleContract,
     DelayContract,

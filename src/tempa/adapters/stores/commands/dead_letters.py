@@ -168,6 +168,7 @@ def _discard(numbers: Sequence[int], reason: str) -> Flow[Done[int]]:
 
 
 def _prune(before: int, limit: int) -> Flow[Done[int]]:
+    yield ASK.lock_feed()  # only a fan-out gives an endpoint new deliveries: none may do so meanwhile
     moment = yield MOMENT
     pruned = yield ASK.prune_deliveries(before=before, limit=limit)
     for number in {row["endpoint_number"] for row in pruned}:

@@ -52,6 +52,11 @@ class Batches(Generic[Item, Answer]):
             self._task = asyncio.create_task(self._run(), name="store batches")
         return await waiting.future
 
+    async def finish(self) -> None:
+        """Returns when nobody waits for an answer any more."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
     async def _run(self) -> None:
         await asyncio.sleep(0)  # whoever is about to ask in this same turn of the loop comes along
         try:

@@ -14,9 +14,23 @@ CONNECTIONS_MAX = 5  # a process: transactions are short, and 200 workers share 
 _CONNECT_SECONDS = 5.0
 _COMMAND_SECONDS = 30.0  # the longest slice of a re-drive takes a tenth of a second
 
-BEGIN = "begin; set local lock_timeout = '2s'; set local idle_in_transaction_session_timeout = '5s'"
-"""Starts each transaction. A client that stops in the middle must not keep its locks: others wait for
-them. Said in every transaction, for behind a pooler a session's settings are somebody else's next."""
+_LOCK_SECONDS = 2.0
+_IDLE_SECONDS = 5.0
+
+
+def begin(lock_seconds: float = _LOCK_SECONDS, idle_seconds: float = _IDLE_SECONDS) -> str:
+    """Starts a transaction: how long it waits for a lock, and how long its client may be silent in it.
+
+    A client that stops in the middle must not keep its locks: others wait for them. Said in every
+    transaction, for behind a pooler a session's settings are somebody else's next.
+    """
+    return (
+        f"begin; set local lock_timeout = {round(lock_seconds * 1000)}; "
+        f"set local idle_in_transaction_session_timeout = {round(idle_seconds * 1000)}"
+    )
+
+
+BEGIN = begin()
 
 BEGIN_READING = "begin isolation level repeatable read read only; set local statement_timeout = '20s'"
 

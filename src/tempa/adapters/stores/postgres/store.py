@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tempa.core.work import Wake
     from tempa.jobs.model import Admission, Ending, Lease, NewJob
 
+_ADMISSION_TRIES = 5  # the second one succeeds, unless the statement and binds() disagree
+
 
 class PostgresStore(PostgresAccess, Commands):
     """`JobStore`, `WebhookStore` and `KeyStore` in one database, for any number of processes."""
@@ -43,14 +45,17 @@ class PostgresStore(PostgresAccess, Commands):
 
     async def close(self) -> None:
         """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
+        await self._admissions.finish()
+        await self._settlements.finish()
         await self._pool.close()
 
     async def admit(self, new: NewJob) -> Admission:
         """Admit, replay or refuse `new`."""
-        while True:
+        for _ in range(_ADMISSION_TRIES):
             admission = await self._admissions.do(new) or await self._read(look_up, new)
             if admission is not None:  # else its key lapsed between the two, and is free now
                 return admission
+        raise StoreUnavailable("The key was neither free nor taken, time and again.")
 
     async def settle(self, lease: Lease, ending: Ending) -> bool:
         """End the attempt. False: the lease was lost, and nothing was written."""

@@ -4,6 +4,11 @@
 --
 -- The fence: every write of a worker says (job, epoch, processing). A claim raises the epoch and a
 -- takeover leaves processing, so at most one ending per epoch can ever match.
+--
+-- Where one row is meant and its status has a partial index, the status is compared as an expression
+-- (status || ''): else PostgreSQL, when it believes that index to be nearly empty, reads all of it in
+-- place of the primary key, dead entries too: 391 pages instead of 42 behind an idle snapshot over 2,000
+-- jobs (measured).
 
 -- name: key_holder(account, route, derived, key)^
 -- The job a key stands for, with all that decides whether the key still binds.
@@ -37,7 +42,7 @@ set status = :status,
     sequence = sequence + 1,
     error = :error,
     error_code = :code
-where id = :job_id and status = 'queued'
+where id = :job_id and status || '' = 'queued'
 returning *;
 
 -- name: request_cancel(job_id)!

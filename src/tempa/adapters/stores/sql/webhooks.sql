@@ -6,8 +6,9 @@
 select * from event where position is null order by number limit :limit;
 
 -- name: unplanned_number(event_id)$
--- Null when the event has its position: it was fanned out before, and nothing is done twice.
-select number from event where id = :event_id and position is null;
+-- Null when the event has its position: it was fanned out before, and nothing is done twice. By its id
+-- and not by "position is null", whose index an idle snapshot fills with dead entries (see jobs.sql).
+select case when position is null then number end from event where id = :event_id;
 
 -- name: place_event(number, position)!
 -- The one column of an event that is ever written after it; a trigger refuses to write it twice.
@@ -132,7 +133,7 @@ select min(line_at) from endpoint where line_at > :now;
 -- Counts the attempt as it begins: the number is the fence of its result.
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
-where number = :number and status = 'pending'
+where number = :number and status || '' = 'pending'
 returning
     *,
     (select endpoint.url from endpoint where endpoint.number = delivery.endpoint_number) as url,

@@ -13,7 +13,8 @@ on conflict do nothing;
 
 -- name: waiting_accounts(lane, account, priority, run_at, number)
 -- The accounts with a queued job beyond the mark of one of their queues: one probe of the ready index
--- each. room is how many more of its jobs may run; null: any number.
+-- each, and for that lateral: "exists" may become a join that reads the whole index (355 pages instead of 8
+-- behind an idle snapshot over 2,000 jobs, measured with fresh statistics). room is how many more of its jobs may run; null: any number.
 select
     found.account,
     coalesce(account.weight, 1.0) as weight,
@@ -28,15 +29,17 @@ from (
         cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]),
         cast(:run_at as bigint[]), cast(:number as bigint[])
     ) as queue (lane, account, priority, run_at, number)
-    where exists (
-        select 1
+    cross join lateral (
+        select job.number
         from job
         where job.status = 'queued'
             and job.lane = queue.lane
             and job.account = queue.account
             and job.priority = queue.priority
             and (job.run_at, job.number) >= (queue.run_at, queue.number)
-    )
+        order by job.run_at, job.number
+        limit 1
+    ) as first
 ) as found
 left join account on account.id = found.account;
 

@@ -27,7 +27,7 @@ with wanted as (
 chosen as (
     select job.number, wanted.*
     from wanted
-    join job on job.id = wanted.job_id and job.epoch = wanted.epoch - 1 and job.status = 'queued'
+    join job on job.id = wanted.job_id and job.epoch = wanted.epoch - 1 and job.status || '' = 'queued'
     for update of job skip locked
 ),
 taken as (
@@ -149,11 +149,19 @@ from unnest(cast(:number as bigint[]), cast(:now as bigint[]), cast(:reason as t
 where delivery.number = letter.number and delivery.status = 'dead';
 
 -- name: touch_key(key_id, used_at)!
--- Reports of several processes may come in any order: the time never goes back.
+-- Reports of several processes may come in any order: the time never goes back. Locked in one order, so that
+-- two of them that tell of the same keys never wait for each other.
+with used as (
+    select api_key.id, used.used_at
+    from unnest(cast(:key_id as text[]), cast(:used_at as bigint[])) as used (key_id, used_at)
+    join api_key on api_key.id = used.key_id
+    order by api_key.id
+    for update of api_key
+)
 update api_key
 set last_used_at = used.used_at
-from unnest(cast(:key_id as text[]), cast(:used_at as bigint[])) as used (key_id, used_at)
-where api_key.id = used.key_id and (api_key.last_used_at is null or api_key.last_used_at < used.used_at);
+from used
+where api_key.id = used.id and (api_key.last_used_at is null or api_key.last_used_at < used.used_at);
 
 -- name: admit(ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, body, announce, route, derived, key, fingerprint, not_for, now)
 -- Keys, jobs and first events of many requests in one statement: a row for each that was admitted. A key

@@ -15,14 +15,19 @@ language sql volatile
 return (extract(epoch from clock_timestamp()) * 1000)::bigint;
 
 -- SQLite's spelling, for the queries that both databases read: the members of a JSON document, as text.
+-- U+0000, which JSON has and no text here, reads as U+FFFD: one tag with it must not break a whole list.
 create function json_each(document text) returns table (key text, value text)
 language sql immutable
 begin atomic
+    with readable (document) as (
+        select regexp_replace(json_each.document, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::json
+    )
     select member.key, member.value
-    from json_each_text(case json_typeof(document::json) when 'object' then document::json else '{}' end) as member
+    from readable, json_each_text(case json_typeof(readable.document) when 'object' then readable.document else '{}' end) as member
     union all
     select null, element
-    from json_array_elements_text(case json_typeof(document::json) when 'array' then document::json else '[]' end) as element;
+    from readable,
+        json_array_elements_text(case json_typeof(readable.document) when 'array' then readable.document else '[]' end) as element;
 end;
 
 -- weight: its share of the workers beside others. running_max: how many of its jobs may run at once;
@@ -113,7 +118,8 @@ create index job_lapsed on job (retained_until) where removed = 0;
 create index job_account on job (account, number);
 -- Unique: of an account's equal work one runs at a time, whatever two workers believe.
 create unique index job_work_running on job (account, work_key) where lease_until is not null and work_key is not null;
-create index job_work_done on job (account, work_key)
+-- With the number: the newest is the first, however much equal work is done. SQLite's entries end with it.
+create index job_work_done on job (account, work_key, number)
     where status = 'completed' and removed = 0 and work_key is not null;
 
 -- One row a claim. Open (no outcome) while the attempt runs, and for ever if its worker died with

@@ -1,0 +1,100 @@
+"""Transactions that want the same rows in another order: none waits for one that waits for it.
+
+A deadlock costs a second, and its victim's command is said to be unavailable. Each test holds a row in the
+middle, so that all have locked what they can before they meet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tempa.core.accounts import ApiKey, digest
+from tempa.core.clock import SystemClock
+from tempa.core.ids import new_id
+from tempa.jobs.model import Beat
+from tempa.testing.contracts.samples import ACCOUNT, COMPLETED, EXHAUSTED, LEASE_SECONDS, an_outcome, retried
+from tempa.webhooks.model import DeadFilter
+
+if TYPE_CHECKING:
+    from tempa.adapters.stores.postgres.store import PostgresStore
+    from tempa.testing.contracts.store import StoreBench
+    from tests.integration.postgres.sessions import Session
+
+CLOCK = SystemClock()
+Pair = tuple["StoreBench", "StoreBench"]
+
+
+async def test_beats_and_endings_of_the_same_jobs(benches: Pair, session: Session) -> None:
+    await session.find_by_index()
+    here, there = benches
+    for _ in range(5):
+        jobs = [await here.admit() for _ in range(12)]
+        leases = [claimed.lease for claimed in await here.claim(12)]
+        beats = [Beat(lease=lease) for lease in leases]
+        await session.hold(jobs[6].id)
+        answers = await session.in_line(
+            here.store.beat(beats, LEASE_SECONDS),
+            there.store.beat(beats[::-1], LEASE_SECONDS),
+            asyncio.gather(*(there.store.settle(lease, retried()) for lease in leases[::-1])),
+            here.store.beat([*beats[6:], *beats[:6]], LEASE_SECONDS),
+            asyncio.gather(*(here.store.settle(lease, COMPLETED) for lease in leases)),
+        )
+        assert not [answer for answer in answers if isinstance(answer, BaseException)]
+        ends = [sum(pair) for pair in zip(answers[2][::-1], answers[4], strict=True)]
+        assert ends == [1] * 12  # each attempt ended once
+        for claimed in await here.claim(100):
+            assert await here.store.settle(claimed.lease, COMPLETED)
+
+
+async def test_reports_of_last_use_of_the_same_keys(
+    here: PostgresStore, there: PostgresStore, session: Session
+) -> None:
+    """Every process reports what it has seen, in the order in which it has seen it."""
+    await session.find_by_index()
+    keys = [a_key(f"{number}") for number in range(5)]
+    for key in keys:
+        await here.add_key(key)
+    used = {key.id: CLOCK.now() for key in keys}
+    await session.hold(keys[2].id, "api_key")
+
+    answers = await session.in_line(
+        here.touch_keys(used),
+        there.touch_keys(dict(reversed(used.items()))),
+        here.touch_keys({key.id: CLOCK.now() for key in (*keys[2:], *keys[:2])}),
+    )
+
+    assert answers == [None] * 3
+    assert all(key.last_used_at for key in await here.keys(ACCOUNT))
+
+
+async def test_people_who_drive_and_drop_the_same_letters(benches: Pair, session: Session) -> None:
+    await session.find_by_index()
+    here, there = benches
+    letters = []
+    for number in range(5):
+        letters += await here.deliveries_to(f"https://hooks.example/{number}")
+        (claimed,) = await here.take()
+        assert await here.store.settle_delivery(claimed, an_outcome(), EXHAUSTED)
+    which = DeadFilter(delivery_ids=tuple(letters))
+    await session.hold(letters[2], "delivery")
+
+    answers = await session.in_line(
+        here.store.redrive(ACCOUNT, which, 0.0),
+        there.store.discard(ACCOUNT, which, "gone"),
+        there.store.redrive(ACCOUNT, which, 0.0),
+    )
+
+    assert answers == [5, 0, 0]
+
+
+def a_key(secret: str) -> ApiKey:
+    return ApiKey(
+        id=new_id("key"),
+        account=ACCOUNT,
+        name=secret,
+        hint=secret,
+        digest=digest(secret),
+        scopes=("jobs",),
+        created_at=CLOCK.now(),
+    )
