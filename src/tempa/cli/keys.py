@@ -106,7 +106,7 @@ async def _open_store(
     data: Path | None, config: Path | None, *, make: bool = False
 ) -> AsyncIterator[KeyStore]:
     """The store of a data directory, whose lock we hold meanwhile; `make`: there need not be one yet."""
-    from tempa.wiring.deployment import open_deployment
+    from tempa.wiring.opening import open_deployment
     from tempa.wiring.settings import load_settings
 
     settings, folder = load_settings(config), data_dir(data)

@@ -21,7 +21,7 @@ def migrate(data: Data = None, config: Config = None, as_json: Json = False) -> 
 
 
 async def _open(folder: Path, config: Path | None) -> None:
-    from tempa.wiring.deployment import open_deployment
+    from tempa.wiring.opening import open_deployment
     from tempa.wiring.settings import load_settings
 
     settings = load_settings(config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import typer

@@ -22,7 +22,7 @@ from tempa.core.clock import SystemClock
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
 from tempa.wiring.credentials import write_private
-from tempa.wiring.deployment import open_deployment
+from tempa.wiring.opening import open_deployment
 from tempa.wiring.parts import Parts
 from tempa.wiring.plugins import load_engines
 from tempa.wiring.roles import ALL_ROLES, API
@@ -45,7 +45,7 @@ _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a started process says of itself: the ready file's content. `url` is null for a process that does not listen."""
+    """What a started process says of itself: the ready file's content. `url`: null if it does not listen."""
 
     url: str | None
     api_key: str
@@ -66,7 +66,8 @@ async def serve(
 ) -> None:
     """Run `roles` until SIGTERM or SIGINT, then drain and return.
 
-    Without the API among them `listen` serves health and metrics only. Raises what `open_deployment` raises, and OSError when the address is taken.
+    Without the API among them `listen` serves health and metrics only. Raises what `open_deployment`
+    raises, and OSError when the address is taken.
     """
     if ready_file is not None and not ready_file.parent.is_dir():
         raise FileNotFoundError(

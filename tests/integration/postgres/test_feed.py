@@ -10,8 +10,9 @@ import pytest
 from tempa.adapters.stores.commands import dead_letters, deliveries
 from tempa.adapters.stores.postgres.admission import admit_all
 from tempa.core.clock import SystemClock, from_ms, to_ms
-from tempa.testing.contracts.bench import planned
+from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import ACCOUNT, COMPLETED, DELIVERED, a_new_job, an_outcome
+from tempa.webhooks.room import Room
 from tests.integration.postgres.sessions import PATIENCE_SECONDS, unfinished
 
 if TYPE_CHECKING:
@@ -136,10 +137,10 @@ async def test_rival_senders_never_share_a_delivery(here: PostgresStore, there: 
     await place(here, URL, "https://other.example/a", "https://third.example/b")
 
     takes = await asyncio.gather(
-        *(store.claim_deliveries(3, 30.0) for _ in range(4) for store in (here, there))
+        *(store.claim_deliveries(Room(ROOMY), 3, 30.0) for _ in range(4) for store in (here, there))
     )
 
-    taken = [claimed for take in takes for claimed in take]
+    taken = [claimed for take in takes for claimed in take.taken]
     assert len({claimed.id for claimed in taken}) == len(taken) == 12
     urls = [claimed.url for claimed in taken]
     assert {url: urls.count(url) for url in urls} == dict.fromkeys(set(urls), 4)  # the bound of an endpoint
@@ -152,7 +153,7 @@ async def test_an_endpoint_that_gets_news_while_it_is_pruned_is_there_for_them(
     """Its last delivery goes, and at this moment another event is fanned out to it."""
     await here.admit(a_new_job(CLOCK))
     await place(here, URL)
-    (claimed,) = await here.claim_deliveries(1, 30.0)
+    (claimed,) = (await here.claim_deliveries(Room(ROOMY), 1, 30.0)).taken
     assert await here.settle_delivery(claimed, an_outcome("delivered", 200), DELIVERED)
     await here.admit(a_new_job(CLOCK))
     plans = [planned(event, URL) for event in await here.unplanned(EVERYTHING)]
@@ -168,4 +169,4 @@ async def test_an_endpoint_that_gets_news_while_it_is_pruned_is_there_for_them(
     commands[1].close()
 
     assert await asyncio.wait_for(rival, PATIENCE_SECONDS) == 1
-    assert [one.url for one in await there.claim_deliveries(10, 30.0)] == [URL]
+    assert [one.url for one in (await there.claim_deliveries(Room(ROOMY), 10, 30.0)).taken] == [URL]

@@ -18,8 +18,10 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
 from tempa.core.errors import StoreUnavailable
 from tempa.jobs.model import Verdict
+from tempa.testing.contracts.bench import ROOMY
 from tempa.testing.contracts.samples import ACCOUNT, LANE, LEASE_SECONDS, a_key, a_new_job
 from tempa.testing.postgres import FAST, PostgresCluster, running_cluster
+from tempa.webhooks.room import Room
 from tests.integration.postgres.sessions import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ async def test_every_command_says_at_once_that_the_server_is_away(
         store.cancel(ACCOUNT, claimed.id),
         store.job(ACCOUNT, claimed.id),
         store.unplanned(10),
-        store.claim_deliveries(10, LEASE_SECONDS),
+        store.claim_deliveries(Room(ROOMY), 10, LEASE_SECONDS),
         store.key_by_digest("x"),
     ]
 

@@ -11,7 +11,7 @@ import pytest
 from tempa.adapters.stores.sql import job_row, result_text
 from tempa.core.clock import SystemClock
 from tempa.jobs.model import Beat, JobFilter
-from tempa.testing.contracts.bench import planned
+from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
     COMPLETED,
@@ -24,6 +24,7 @@ from tempa.testing.contracts.samples import (
     a_new_job,
     an_outcome,
 )
+from tempa.webhooks.room import Room
 from tests.integration.postgres.gauge import Gauge, store_on
 from tests.services import fresh_name
 
@@ -51,7 +52,8 @@ select 'cad_' || n, '{ACCOUNT}', 'queued', 'e', '{LANE}', 5, n, n, {2**42}, 2,
 from generate_series(1, {FINISHED}) as n;
 insert into queue values ('{LANE}', '{ACCOUNT}', 5);
 insert into idempotency select '{ACCOUNT}', '/v1', 0, 'k' || number, 'f', id, 1 from job;
-insert into endpoint (id, account, url, origin, created_at) values ('ep_1', '{ACCOUNT}', '{URL}', 'job', 1);
+insert into endpoint (id, account, url, host, origin, created_at, line_at)
+values ('ep_1', '{ACCOUNT}', '{URL}', 'hooks.example', 'job', 1, 1);
 insert into event (id, account, job_id, sequence, type, at, body)
 select 'evt_' || number, account, id, 2, 'job.completed', 1, '{{}}' from job;
 insert into delivery (id, account, event_number, endpoint_number, job_id, type, status, created_at, next_at,
@@ -141,7 +143,7 @@ async def live(store: PostgresStore, number: int) -> None:
 
 async def announce(store: PostgresStore) -> None:
     await store.fan_out([planned(event, URL) for event in await store.unplanned(100)])
-    for taken in await store.claim_deliveries(4, LEASE_SECONDS):
+    for taken in (await store.claim_deliveries(Room(ROOMY), 4, LEASE_SECONDS)).taken:
         assert await store.settle_delivery(taken, an_outcome("delivered", 200), DELIVERED)
 
 
@@ -242,7 +244,7 @@ async def test_a_flood_makes_no_claim_dearer(cluster: PostgresCluster, long_live
         taken = await store.claim("w1", [LANE], 2, LEASE_SECONDS)
         assert late.id in [claimed.job.id for claimed in taken]
         await store.fan_out([planned(event, OTHER_URL) for event in await store.unplanned(100)])
-        deliveries = await store.claim_deliveries(8, LEASE_SECONDS)
+        deliveries = (await store.claim_deliveries(Room(ROOMY), 8, LEASE_SECONDS)).taken
         assert OTHER_URL in {claimed.url for claimed in deliveries}
         for claimed in deliveries:
             assert await store.settle_delivery(claimed, an_outcome("delivered", 200), DELIVERED)

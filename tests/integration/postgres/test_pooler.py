@@ -22,7 +22,7 @@ from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
 from tempa.jobs.model import Beat, Verdict
-from tempa.testing.contracts.bench import planned
+from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
     COMPLETED,
@@ -33,6 +33,7 @@ from tempa.testing.contracts.samples import (
     a_new_job,
     an_outcome,
 )
+from tempa.webhooks.room import Room
 from tests.integration.postgres.sessions import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -152,18 +153,18 @@ async def test_events_are_placed_and_delivered_once(stores: tuple[PostgresStore,
 
     made = await asyncio.gather(*(store.fan_out(plans) for store in stores for _ in range(3)))
     takes = await asyncio.gather(
-        *(store.claim_deliveries(10, LEASE_SECONDS) for store in stores for _ in range(5))
+        *(store.claim_deliveries(Room(ROOMY), 10, LEASE_SECONDS) for store in stores for _ in range(5))
     )
     settled = await asyncio.gather(
         *(
             there.settle_delivery(one, an_outcome("delivered", 200), DELIVERED)
             for take in takes
-            for one in take
+            for one in take.taken
         )
     )
 
     assert sum(made) == TASKS
-    assert len({one.id for take in takes for one in take}) == len(settled) == TASKS
+    assert len({one.id for take in takes for one in take.taken}) == len(settled) == TASKS
     assert all(settled)
     assert len({event.position for event in await here.feed(ACCOUNT, 0, 100)}) == TASKS
 

@@ -76,7 +76,7 @@ async def test_the_server_is_held_to_its_bounds(tmp_path: Path) -> None:
     ready: asyncio.Future[server.Ready] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(server.serve(settings, tmp_path, None, ready.set_result))
     async with asyncio.timeout(30):
-        port = int((await ready).url.rpartition(":")[2])
+        port = int(str((await ready).url).rpartition(":")[2])
         lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(17)]
         assert b"503 Service Unavailable" in await lines[-1][0].readline()
         lines[0][1].write(b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 100_000)

@@ -10,13 +10,13 @@ from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topi
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import encode, job_from
 from tempa.core.work import job_topic, lane_topic
-from tempa.jobs.model import BeatAnswer, Claimed, Lease, Status
+from tempa.jobs.model import BeatAnswer, Claimed, Ending, Lease, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
-    from tempa.jobs.model import Beat, Ending, Job
+    from tempa.jobs.model import Beat, Job
 
 
 class AttemptsPart(Access):
@@ -51,7 +51,9 @@ def beat_all(beats: Sequence[Beat], lease_seconds: float) -> Flow[Done[list[Beat
     lease_until = moment.lease_until(lease_seconds)
     rows = yield ASK.beat([_beat_row(beat, lease_until) for beat in beats])
     held = {(row["job_id"], row["epoch"]): row for row in rows}
-    answers, events, topics = [], [], []
+    answers: list[BeatAnswer] = []
+    events: list[dict[str, Any]] = []
+    topics: list[str] = []
     for beat in beats:
         row = held.get((beat.lease.job_id, beat.lease.epoch))
         answers.append(BeatAnswer(row is not None, bool(row and row["cancel_requested"])))
@@ -87,7 +89,7 @@ def _topics_of(beat: Beat) -> tuple[str, ...]:
     return () if beat.fraction is None else (job_topic(beat.lease.job_id),)
 
 
-Settlement = tuple[Lease, "Ending", bool]
+Settlement = tuple[Lease, Ending, bool]
 """A lease, how its attempt ends, and whether that is a takeover."""
 
 

@@ -39,9 +39,7 @@ class DeadLettersPart(Access):
     ) -> list[Delivery]:
         """Newest first, from the one made before `before`."""
         conditions = {"status": status, "job_id": job_id, "endpoint_id": endpoint_id, "before": before}
-        return await self._read(
-            _deliveries, ASK.list_deliveries(account=account, limit=limit, **conditions)
-        )
+        return await self._read(_deliveries, ASK.list_deliveries(account=account, limit=limit, **conditions))
 
     async def delivery(self, account: str, delivery_id: str) -> tuple[Delivery, list[Attempt]] | None:
         """One delivery with all its attempts."""

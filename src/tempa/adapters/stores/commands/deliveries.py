@@ -118,9 +118,7 @@ def _claim(room: Room, limit: int, lease_seconds: float) -> Flow[Done[DeliveryCl
     yield ASK.lock_endpoints(numbers=encode(endpoints))  # in the order in which all take them
     taken = []
     for row in chosen:
-        leased = yield ASK.lease_delivery(
-            number=row["number"], lease_until=moment.lease_until(lease_seconds)
-        )
+        leased = yield ASK.lease_delivery(number=row["number"], lease_until=moment.lease_until(lease_seconds))
         if leased is not None:
             yield from _begin(row, leased["attempts"], moment.now)
             taken.append(claimed_from(leased))
@@ -130,9 +128,7 @@ def _claim(room: Room, limit: int, lease_seconds: float) -> Flow[Done[DeliveryCl
 
 
 def _begin(row: Any, attempt: int, now: int) -> Flow[None]:
-    turn = yield ASK.open_delivery_attempt(
-        delivery_number=row["number"], attempt=attempt, started_at=now
-    )
+    turn = yield ASK.open_delivery_attempt(delivery_number=row["number"], attempt=attempt, started_at=now)
     yield ASK.take_turn(endpoint_number=row["endpoint_number"], turn=turn)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.sql import error_text, result_text
 from tempa.adapters.stores.commands.event_log import Entry
+from tempa.adapters.stores.sql import error_text, result_text
 from tempa.core.clock import from_ms
 from tempa.jobs import events
 from tempa.jobs.model import (

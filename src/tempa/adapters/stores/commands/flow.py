@@ -26,14 +26,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A named query with its parameters: by name, or for a query run many times a sequence of those.
+    """A named query with its parameters by name; `rows` for one that is about many rows.
 
     The answer is what aiosql's operator says: a row or None (`^`), a value (`$`), the number of rows
     written (`!`), and without an operator a list of rows.
     """
 
     query: str
-    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    parameters: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]] | None = None
 
 
 class _Queries:
@@ -44,7 +45,7 @@ class _Queries:
 
 
 def _ask(query: str, rows: Sequence[Mapping[str, Any]] | None = None, /, **parameters: Any) -> Ask:
-    return Ask(query, parameters if rows is None else rows)
+    return Ask(query, parameters, rows)
 
 
 ASK = _Queries()
@@ -98,9 +99,7 @@ class Access(ABC):
     """Base of the commands: the way to write and the way to read. Each adapter has its own."""
 
     @abstractmethod
-    async def _write(
-        self, flow: Callable[P, Flow[Done[T]]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def _write(self, flow: Callable[P, Flow[Done[T]]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `flow` as one transaction; returns once that is on disk, its topics rung."""
 
     @abstractmethod

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def due(dialect: str, version: int, folder: Path) -> list[Script]:
     """See `tempa.adapters.stores.migrations.due`."""
     return [
-        Script(int(revision.revision), _text(revision, dialect)) for revision in due_revisions(version, folder)
+        Script(int(revision.revision), _text(revision, dialect))
+        for revision in due_revisions(version, folder)
     ]
 
 

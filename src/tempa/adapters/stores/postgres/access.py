@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aiosql.adapters.asyncpg import AsyncPGAdapter
 
 from tempa.adapters.stores.commands.flow import Access, Ask, Moment, WriteCounts
-from tempa.adapters.stores.postgres.connections import BEGIN, BEGIN_READING, is_fault
+from tempa.adapters.stores.postgres.connections import ACQUIRE_SECONDS, BEGIN, BEGIN_READING, is_fault
 from tempa.adapters.stores.sql import load_queries
 from tempa.core.clock import to_ms
 from tempa.core.errors import StoreUnavailable
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _CountingAdapter(AsyncPGAdapter):  # type: ignore[misc]  # aiosql's adapters are untyped
+class _CountingAdapter(AsyncPGAdapter):
     """aiosql's own answers a write with the server's "UPDATE 3"."""
 
     async def insert_update_delete(self, conn: Any, query_name: str, sql: str, parameters: Any) -> int:
-        tag: str = await super().insert_update_delete(conn, query_name, sql, parameters)
+        tag: str = await super().insert_update_delete(conn, query_name, sql, parameters)  # type: ignore[no-untyped-call]
         return int(tag.rpartition(" ")[2])
 
 
@@ -63,7 +63,7 @@ class PostgresAccess(Access):
     @contextlib.asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[Any]:
         try:
-            async with self._pool.acquire() as connection:
+            async with self._pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
                 await connection.execute(begin)
                 try:
                     yield connection
@@ -73,7 +73,8 @@ class PostgresAccess(Access):
                 await connection.execute("commit")
         except Exception as error:
             if is_fault(error):
-                raise StoreUnavailable(f"The database cannot be used: {error or type(error).__name__}") from error
+                why = str(error) or type(error).__name__  # a timeout has no words
+                raise StoreUnavailable(f"The database cannot be used: {why}") from error
             raise
 
     async def _run(self, connection: Any, flow: Flow[T]) -> T:
@@ -90,10 +91,10 @@ class PostgresAccess(Access):
         if not isinstance(question, Ask):
             return await self._moment(connection)
         parameters = question.parameters
-        if isinstance(parameters, list):
-            if not parameters:
+        if question.rows is not None:
+            if not question.rows:
                 return []
-            parameters = {name: [row[name] for row in parameters] for name in parameters[0]}
+            parameters = {name: [row[name] for row in question.rows] for name in question.rows[0]}
         answer = getattr(SQL, question.query)(connection, **parameters)
         if hasattr(answer, "__aiter__"):
             return [row async for row in answer]

@@ -50,7 +50,8 @@ class Batches(Generic[Item, Answer]):
         self._line.append(waiting)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="store batches")
-        return await waiting.future
+        answer: Answer = await waiting.future
+        return answer
 
     async def finish(self) -> None:
         """Returns when nobody waits for an answer any more."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS_MAX = 5  # a process: transactions are short, and 200 workers share one server
 _CONNECT_SECONDS = 5.0
+ACQUIRE_SECONDS = 15.0  # behind as many slow transactions as there are connections
 _COMMAND_SECONDS = 30.0  # the longest slice of a re-drive takes a tenth of a second
 
 _LOCK_SECONDS = 2.0

@@ -10,7 +10,6 @@ front, once a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from tempa.adapters.stores.commands.flow import ASK, Done
 from tempa.adapters.stores.commands.shares import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
     from tempa.jobs.model import NewJob

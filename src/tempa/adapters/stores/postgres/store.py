@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tempa.adapters.stores.commands import Commands
-from tempa.adapters.stores.commands.attempts import beat_all, settle_all
+from tempa.adapters.stores.commands.attempts import settle_all
 from tempa.adapters.stores.postgres.access import PostgresAccess
 from tempa.adapters.stores.postgres.admission import admit_all, look_up, same_key
 from tempa.adapters.stores.postgres.batches import Batches
@@ -19,6 +18,7 @@ from tempa.core.errors import StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tempa.adapters.stores.commands.attempts import Settlement
     from tempa.adapters.stores.postgres.connections import Address
     from tempa.core.clock import Clock
     from tempa.core.work import Wake
@@ -39,9 +39,7 @@ class PostgresStore(PostgresAccess, Commands):
         super().__init__(pool, ring, clock)
         self.ready = self._queues = Queues(time.monotonic if clock is None else clock.monotonic)
         self._admissions = Batches(self._admit_all, same_key, _is_its_own)
-        self._settlements = Batches(
-            partial(self._write, settle_all), lambda settlement: settlement[0].job_id, _is_its_own
-        )
+        self._settlements = Batches(self._settle_all, lambda settlement: settlement[0].job_id, _is_its_own)
 
     async def close(self) -> None:
         """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
@@ -60,6 +58,9 @@ class PostgresStore(PostgresAccess, Commands):
     async def settle(self, lease: Lease, ending: Ending) -> bool:
         """End the attempt. False: the lease was lost, and nothing was written."""
         return await self._settlements.do((lease, ending, False))
+
+    async def _settle_all(self, batch: Sequence[Settlement]) -> Sequence[bool]:
+        return await self._write(settle_all, batch)
 
     async def _admit_all(self, batch: Sequence[NewJob]) -> Sequence[Admission | None]:
         if unknown := self._queues.unknown(batch):

@@ -75,9 +75,9 @@ class SqliteAccess(Access):
         if not isinstance(question, Ask):
             return Moment(to_ms(self._clock.now()), int(self._clock.monotonic() * 1000))
         if question.query in _ROWS:
-            return _ROWS[question.query](SQL, connection, question.parameters)
+            return _ROWS[question.query](SQL, connection, question.rows or ())
         query = getattr(SQL, question.query)
-        if isinstance(question.parameters, list):
-            return query(connection, question.parameters)
+        if question.rows is not None:
+            return query(connection, question.rows)
         answer = query(connection, **question.parameters)
         return list(answer) if isinstance(answer, Iterator) else answer
