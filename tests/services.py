@@ -46,6 +46,11 @@ def template(cluster: PostgresCluster) -> str:
 @pytest.fixture
 def database(cluster: PostgresCluster, template: str) -> str:
     """The URL of a fresh database with Tempa's tables."""
+    return fresh_database(cluster, template)
+
+
+def fresh_database(cluster: PostgresCluster, template: str) -> str:
+    """The URL of a new copy of `template`."""
     name = fresh_name()
     cluster.execute(f"create database {name} template {template} strategy file_copy")
     return cluster.url(name)

@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tempa.testing.server import Server, wait_for_end, wait_for_start
+from tempa.testing.server import wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx2
 
+    from tempa.testing.server import Fleet, Server
+    from tests.wirings import Wiring
+
 PLUGINS = str(Path(__file__).parent.parent / "plugins")
 KEYS = (f"equal-work-{number}" for number in count())
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(wiring: Wiring, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | Fleet]:
     environment = {
         "PYTHONPATH": PLUGINS,
         "TEMPA_ENGINES__TRIAL__TIMEOUT_SECONDS": "30",
-        "TEMPA_WORKER__SLOTS": "2",
+        **wiring.slots(2),
     }
-    with Server(tmp_path_factory.mktemp("tempa") / "data", environment) as running:
+    with wiring.server(tmp_path_factory.mktemp("tempa") / "data", environment) as running:
         yield running
 
 
@@ -39,8 +42,8 @@ def ask(http: httpx2.Client, parameters: dict[str, Any], **options: Any) -> str:
     return str(answer.json()["job_id"])
 
 
-def kernel_runs(http: httpx2.Client) -> float:
-    lines = http.get("/metrics").text.splitlines()
+def kernel_runs(server: Server | Fleet) -> float:
+    lines = server.metrics().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("tempa_engine_runs_total{"))
 
 
@@ -48,12 +51,14 @@ def download(http: httpx2.Client, job: dict[str, Any]) -> httpx2.Response:
     return http.get(job["result"]["download_url"], headers={"Authorization": ""})
 
 
-def test_the_second_of_equal_jobs_has_the_same_files_without_a_run(http: httpx2.Client) -> None:
-    before = kernel_runs(http)
+def test_the_second_of_equal_jobs_has_the_same_files_without_a_run(
+    http: httpx2.Client, server: Server | Fleet
+) -> None:
+    before = kernel_runs(server)
     first = wait_for_end(http, ask(http, {"do": "finish", "n": "twice"}))
     second = wait_for_end(http, ask(http, {"do": "finish", "n": "twice"}, tags={"order": "2"}, priority=9))
 
-    assert kernel_runs(http) == before + 1
+    assert kernel_runs(server) == before + 1
     assert first["job_id"] != second["job_id"]
     assert [job["status"] for job in (first, second)] == ["completed", "completed"]
     assert (first["cached"], second["cached"], second["compute_time_ms"]) == (False, True, 0)
@@ -61,35 +66,37 @@ def test_the_second_of_equal_jobs_has_the_same_files_without_a_run(http: httpx2.
     assert [download(http, job).content for job in (first, second)] == [b"trial twice\n"] * 2
 
 
-def test_removing_the_first_leaves_the_second_its_files_and_the_third_a_twin(http: httpx2.Client) -> None:
+def test_removing_the_first_leaves_the_second_its_files_and_the_third_a_twin(
+    http: httpx2.Client, server: Server | Fleet
+) -> None:
     first, second = (wait_for_end(http, ask(http, {"do": "finish", "n": "removed"})) for _ in range(2))
-    before = kernel_runs(http)
+    before = kernel_runs(server)
 
     assert http.delete(f"/v1/jobs/{first['job_id']}").is_success
 
     assert download(http, first).is_client_error
     assert download(http, second).content == b"trial removed\n"
     third = wait_for_end(http, ask(http, {"do": "finish", "n": "removed"}))
-    assert (third["cached"], kernel_runs(http)) == (True, before)
+    assert (third["cached"], kernel_runs(server)) == (True, before)
 
 
-def test_when_all_are_removed_the_kernel_runs_again(http: httpx2.Client) -> None:
+def test_when_all_are_removed_the_kernel_runs_again(http: httpx2.Client, server: Server | Fleet) -> None:
     first = wait_for_end(http, ask(http, {"do": "finish", "n": "all removed"}))
     assert http.delete(f"/v1/jobs/{first['job_id']}").is_success
-    before = kernel_runs(http)
+    before = kernel_runs(server)
 
     again = wait_for_end(http, ask(http, {"do": "finish", "n": "all removed"}))
 
-    assert (again["cached"], kernel_runs(http)) == (False, before + 1)
+    assert (again["cached"], kernel_runs(server)) == (False, before + 1)
 
 
-def test_a_bypass_runs_the_kernel_again(http: httpx2.Client) -> None:
+def test_a_bypass_runs_the_kernel_again(http: httpx2.Client, server: Server | Fleet) -> None:
     wait_for_end(http, ask(http, {"do": "finish", "n": "bypass"}))
-    before = kernel_runs(http)
+    before = kernel_runs(server)
 
     again = wait_for_end(http, ask(http, {"do": "finish", "n": "bypass"}, cache="bypass"))
 
-    assert (again["status"], again["cached"], kernel_runs(http)) == ("completed", False, before + 1)
+    assert (again["status"], again["cached"], kernel_runs(server)) == ("completed", False, before + 1)
 
 
 @pytest.mark.parametrize(("option", "cached"), [("use", True), ("bypass", False)])
@@ -105,16 +112,16 @@ def test_a_retry_of_a_completed_job_goes_by_the_jobs_own_option(
 
 
 def test_equal_work_waits_for_the_one_that_runs_and_takes_its_result(
-    http: httpx2.Client, tmp_path: Path
+    http: httpx2.Client, server: Server | Fleet, tmp_path: Path
 ) -> None:
     pipe, first, second = _one_runs_and_one_waits(http, tmp_path)
-    before = kernel_runs(http)
+    before = kernel_runs(server)
 
     os.close(os.open(pipe, os.O_WRONLY))  # the first one goes on
 
     jobs = [wait_for_end(http, job_id) for job_id in (first, second)]
     assert [(job["status"], job["cached"]) for job in jobs] == [("completed", False), ("completed", True)]
-    assert kernel_runs(http) == before + 1
+    assert kernel_runs(server) == before + 1
 
 
 def test_when_the_one_that_runs_is_canceled_the_next_one_runs(http: httpx2.Client, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tempa.testing.seeds import SEED_001
-from tempa.testing.server import Server, wait_for_end, wait_for_start
+from tempa.testing.server import wait_for_end, wait_for_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,19 +17,21 @@ if TYPE_CHECKING:
     import httpx2
 
     from tempa.testing.receiver import Receiver
+    from tempa.testing.server import Fleet, Server
+    from tests.wirings import Wiring
 
 PLUGINS = str(Path(__file__).parent.parent / "plugins")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(wiring: Wiring, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | Fleet]:
     environment = {
         "PYTHONPATH": PLUGINS,
         "TEMPA_ENGINES__TRIAL__TIMEOUT_SECONDS": "1.0",
         "TEMPA_ENGINES__TRIAL__MEMORY_BYTES": str(256 << 20),
-        "TEMPA_WORKER__SLOTS": "2",
+        **wiring.slots(2),
     }
-    with Server(tmp_path_factory.mktemp("tempa") / "data", environment) as running:
+    with wiring.server(tmp_path_factory.mktemp("tempa") / "data", environment) as running:
         yield running
 
 

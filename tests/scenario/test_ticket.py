@@ -14,12 +14,13 @@ import standardwebhooks
 
 import tempa.webhooks
 from tempa.testing.seeds import SEED_001
-from tempa.testing.server import Server, wait_for_end
+from tempa.testing.server import wait_for_end
 
 if TYPE_CHECKING:
     import httpx2
 
     from tempa.testing.receiver import Receiver
+    from tempa.testing.server import Fleet, Server
 
 R, r, F, L, N, D = 120.5 / 2, 45.0 / 2, 2.5, 300.0, 6, 10.0
 _CORNER = F**2 * (1 - math.pi / 4)  # what a fillet takes from a square corner
@@ -27,7 +28,7 @@ _CENTROID = R - F + F / (6 * (1 - math.pi / 4))  # Pappus: the radius of that co
 CLOSED_FORM = math.pi * (R**2 - r**2 - N * (D / 2) ** 2) * L - 2 * 2 * math.pi * _CENTROID * _CORNER
 
 
-def test_the_body_of_the_source_recipe_works_as_it_stands_with_plain_curl(server: Server) -> None:
+def test_the_body_of_the_source_recipe_works_as_it_stands_with_plain_curl(server: Server | Fleet) -> None:
     assert server.ready
     answer = subprocess.run(
         ["curl", "-sS", "-i", f"{server.url}/v1/models/generate",
@@ -72,7 +73,7 @@ def test_all_five_formats_are_the_same_bytes_each_time(http: httpx2.Client) -> N
 
 
 def test_the_webhook_verifies_with_the_official_library_and_by_plain_hmac(
-    server: Server, http: httpx2.Client, receiver: Receiver
+    server: Server | Fleet, http: httpx2.Client, receiver: Receiver
 ) -> None:
     body = {**SEED_001, "webhook_url": receiver.url("/hook"), "tags": {"order": "øre-7"}}
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -93,7 +94,7 @@ def test_the_webhook_verifies_with_the_official_library_and_by_plain_hmac(
 
 
 def test_the_same_post_from_64_threads_makes_one_job_and_runs_the_kernel_once(
-    http: httpx2.Client, server: Server
+    http: httpx2.Client, server: Server | Fleet
 ) -> None:
     body = {**SEED_001, "cache": "bypass", "tags": {"story": "64 threads"}}
     before = _kernel_runs(server)
@@ -138,6 +139,6 @@ def _read_stream(http: httpx2.Client, job_id: str, headers: dict[str, str]) -> l
     ]
 
 
-def _kernel_runs(server: Server) -> float:
+def _kernel_runs(server: Server | Fleet) -> float:
     lines = server.metrics().splitlines()
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("tempa_engine_runs_total{"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tempa.testing.seeds import SEED_001
-from tempa.testing.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,14 +14,16 @@ if TYPE_CHECKING:
     import httpx2
 
     from tempa.testing.receiver import Receiver
+    from tempa.testing.server import Fleet, Server
+    from tests.wirings import Wiring
 
 POLLS_MAX = 2000
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(wiring: Wiring, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server | Fleet]:
     hurry = {"TEMPA_WEBHOOKS__BACKOFF_BASE_SECONDS": "0.1"}
-    with Server(tmp_path_factory.mktemp("tempa") / "data", hurry) as running:
+    with wiring.server(tmp_path_factory.mktemp("tempa") / "data", hurry) as running:
         yield running
 
 

@@ -151,10 +151,14 @@ class Fleet:
             self._process("api", "serve", "--roles", roles, "--port", "0"),
             *(self._process(f"worker-{n}", "worker", "--port", "0") for n in range(self.workers)),
         ]
-        for process in self.processes:
-            process.spawn()
-        for process in self.processes:
-            process.wait_until_ready()
+        try:
+            for process in self.processes:
+                process.spawn()
+            for process in self.processes:
+                process.wait_until_ready()
+        except StartFault:
+            self.__exit__()
+            raise
         return self
 
     def _process(self, name: str, *command: str) -> Server:
@@ -182,6 +186,11 @@ class Fleet:
     def stop(self) -> int:
         """SIGTERM to each, one after the other; returns the worst exit status."""
         return max(process.stop() for process in self.processes)
+
+    @property
+    def ready(self) -> Mapping[str, Any] | None:
+        """What the process with the API says of itself."""
+        return self.processes[0].ready
 
     @property
     def url(self) -> str:

@@ -52,7 +52,7 @@ class Gauge:
         return cls(connection)
 
     @asynccontextmanager
-    async def acquire(self, *, timeout: float) -> AsyncIterator[Any]:
+    async def acquire(self, **_options: Any) -> AsyncIterator[Any]:
         async with self._free:
             yield self._connection
 
