@@ -148,6 +148,9 @@ class Performer:
             sight.close()
         if ending is not None:
             await self._settle(claimed, replace(ending, stages=sight.take()))
+        else:
+            lost = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
+            _logger.warning("the lease was lost: the kernel was stopped, nothing was written", extra=lost)
 
     def _ending(self, task: asyncio.Task[Ending | None], claimed: Claimed) -> Ending | None:
         error = task.exception()

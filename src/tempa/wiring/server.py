@@ -79,7 +79,7 @@ async def serve(
     async with open_deployment(settings, data_dir) as deployment, deployment.artifacts as artifacts:
         listener = _listen(settings.server.host, settings.server.port) if listen else None
         url = None if listener is None else _url(settings.server.host, listener)
-        public_url = _public_url(settings, url if API in roles else None)
+        public_url = _public_url(settings, url if API in roles else None, mints="deliverer" in roles)
         async with _open_parts(settings, deployment, artifacts, public_url) as parts:
             ready = Ready(
                 url=url,
@@ -98,11 +98,12 @@ async def serve(
                 (data_dir / READY_FILE).unlink(missing_ok=True)
 
 
-def _public_url(settings: Settings, url: str | None) -> str:
+def _public_url(settings: Settings, url: str | None, *, mints: bool) -> str:
     if settings.server.public_url:
         return settings.server.public_url
     if url is None:
-        _logger.warning("links will lead nowhere: set server.public_url to where the API is reached")
+        if mints:  # webhooks carry links, and nobody here knows where the API is reached
+            _logger.warning("links will lead nowhere: set server.public_url to where the API is reached")
         return f"http://{settings.server.host}:{settings.server.port}"
     if not _loopback_networks(settings.server.host):
         _logger.warning("links will begin with %s: set server.public_url to what clients can reach", url)
