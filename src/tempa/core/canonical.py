@@ -20,8 +20,8 @@ def read_json(body: bytes) -> Any:
 
     Refuses (400 `unreadable-json`) what lenient readers let through and two readers may
     understand differently: duplicate keys (RFC 8259 section 4), `NaN` and `Infinity` tokens,
-    invalid UTF-8, lone surrogates, and nesting beyond 64 levels. `1e999` is valid JSON: it comes
-    out as infinity, for the schema to refuse.
+    invalid UTF-8, lone surrogates, U+0000 (no database keeps it in text), and nesting beyond 64
+    levels. `1e999` is valid JSON: it comes out as infinity, for the schema to refuse.
     """
     try:
         text = body.decode("utf-8")
@@ -73,8 +73,11 @@ def _read_int(token: str) -> int | float:
 
 
 def _check(value: Any, text: str) -> None:
-    if "\\u" in text and not _encodable(value):
-        raise _unreadable("a lone surrogate is not a character")
+    if "\\u" in text:
+        if not _encodable(value):
+            raise _unreadable("a lone surrogate is not a character")
+        if "\\u0000" in text and _has_nul(value):
+            raise _unreadable("the character U+0000 cannot be kept")
     if text.count("[") + text.count("{") > _DEPTH_MAX and _depth(value) > _DEPTH_MAX:
         raise RecursionError
 
@@ -85,6 +88,11 @@ def _encodable(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _has_nul(value: Any) -> bool:
+    """As json.dumps spells it; a backslash of the text itself is spelled as two."""
+    return "\\u0000" in json.dumps(value).replace("\\\\", "")
 
 
 def _depth(value: Any) -> int:

@@ -190,3 +190,15 @@ def test_a_database_that_is_ready_is_opened_without_loading_alembic(database: st
     )
 
     assert (finished.stdout, finished.stderr) == ("set()\n", "")
+
+
+async def test_a_database_that_tells_commits_too_early_is_warned_of(
+    cluster: PostgresCluster, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = database.partition("@/")[2].partition("?")[0]
+    for value, warnings in (("on", 0), ("off", 1)):
+        caplog.clear()
+        cluster.execute(f"alter database {name} set synchronous_commit = {value}")
+        await prepare(database)
+
+        assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings

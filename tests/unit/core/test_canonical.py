@@ -26,6 +26,9 @@ from tempa.core.errors import Refusal
         (b"\xff\xfe{}", "invalid UTF-8 at byte 0"),
         (b'{"a": "\\ud800"}', "lone surrogate"),
         (b'{"\\udfff": 1}', "lone surrogate"),
+        (b'{"a": "\\u0000"}', "U+0000"),
+        (b'{"a": ["\\\\\\u0000"]}', "U+0000"),
+        (b'{"\\u0000": 1}', "U+0000"),
         (b"\xef\xbb\xbf{}", "BOM"),
         (b"[" * 100_000, "nested deeper"),
         (b"[" * 70 + b"]" * 70, "nested deeper"),
@@ -49,6 +52,10 @@ def test_a_paired_surrogate_is_one_character() -> None:
     assert read_json(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
 
 
+def test_a_spelt_out_backslash_makes_no_character() -> None:
+    assert read_json(b'{"a": "\\\\u0000"}') == {"a": "\\u0000"}
+
+
 def test_one_value_has_one_form_whatever_the_spelling() -> None:
     spellings = [b'{"b":[45],"a":1}', b'{"a":1.0,"b":[4.5e1]}', b'{ "a" : 10e-1, "b" : [45.0] }']
     assert len({fingerprint(read_json(text)) for text in spellings}) == 1
@@ -59,17 +66,17 @@ def test_keys_are_ordered_by_utf16_units_as_rfc_8785_says() -> None:
     assert canonical({"\ue000": 1, "\U00010000": 2}) == '{"\U00010000":2,"\ue000":1}'.encode()
 
 
+CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0")
+
+
 @given(
     st.recursive(
         st.none()
         | st.booleans()
         | st.integers(-(2**53) + 1, 2**53 - 1)
-        | st.text(st.characters(codec="utf-8"))
+        | st.text(CHARACTERS)
         | st.floats(allow_nan=False, allow_infinity=False),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=4)
-        ),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS), inner, max_size=4),
         max_leaves=20,
     )
 )

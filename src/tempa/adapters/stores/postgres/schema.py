@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tempa.adapters.stores.migrations import Script
+
+_logger = logging.getLogger(__name__)
 
 POSTGRES_MIN = 140_000  # "begin atomic" functions
 
@@ -43,6 +46,8 @@ async def prepare(url: str, folder: Path = FOLDER) -> None:
 async def _prepare(connection: Any, folder: Path) -> None:
     if connection.get_server_version().major * 10_000 < POSTGRES_MIN:
         raise SchemaMismatch("Tempa needs PostgreSQL 14 or newer.")
+    if await SQL.synchronous_commit(connection) == "off":
+        _logger.warning("synchronous_commit is off: a crash of the database loses tickets that were given")
     await SQL.lock_schema(connection)
     version = await version_of(connection)
     if version > SCHEMA_VERSION:

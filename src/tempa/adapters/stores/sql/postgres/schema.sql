@@ -15,3 +15,7 @@ select version from tempa_schema;
 -- name: set_schema_version(version)!
 -- In the transaction of the script that leads to it.
 update tempa_schema set version = :version;
+
+-- name: synchronous_commit()$
+-- "off" means that a commit is told before it is on disk.
+select current_setting('synchronous_commit');
