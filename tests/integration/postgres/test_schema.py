@@ -189,7 +189,7 @@ def test_a_database_that_is_ready_is_opened_without_loading_alembic(database: st
         check=False,
     )
 
-    assert (finished.stdout, finished.stderr) == ("set()\n", "")
+    assert (finished.returncode, finished.stdout) == (0, "set()\n"), finished.stderr
 
 
 async def test_a_database_that_tells_commits_too_early_is_warned_of(
