@@ -29,7 +29,7 @@ HUGE: dict[str, dict[str, Any]] = {
     "events": {**BODY, **HOOK, "webhook_events": ["x"] * MANY},
     "known events": {**BODY, **HOOK, "webhook_events": ["job.completed"] * MANY},
     "fields": {**BODY, **{f"f{n}": n for n in range(MANY)}},
-    "tags": {**BODY, "tags": {f"{n}\x00": "v" for n in range(MANY)}},
+    "tags": {**BODY, "tags": {f"{n}\x01": "v" for n in range(MANY)}},
     "tag values": {**BODY, "tags": {str(n): n for n in range(MANY)}},
     "a long name": {**BODY, "f" * 900_000: 1},
     "a long event": {**BODY, **HOOK, "webhook_events": ["e" * 900_000] * 1},
