@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.work import lane_topic
 
@@ -39,20 +40,46 @@ class Worker:
     worker_id: str
     name: str = "worker"
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _kept: int = 0  # slots for what the store is about to hand over
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)  # a slot was filled or given back
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop`; then every running job is handed back, no attempt burnt."""
-        with self.wake.listen(*(lane_topic(lane) for lane in self.lanes)) as bell:
+        self._stop = stop
+        with self.wake.listen(*(lane_topic(lane) for lane in self.lanes)) as bell, self.store.stand_by(self):
             while not stop.is_set():
                 seconds = await self._fill(stop)
                 if seconds > 0:
                     await self._wait(bell, stop, seconds)
+        crash_point("drain.begun")
+        while self._kept:  # what is on its way comes, and is handed back too
+            self._changed.clear()
+            await self._changed.wait()
         if self._running:
             await asyncio.wait(self._running)
 
+    def reserve(self, lane: str) -> bool:
+        """Keep a slot for a job of this lane that the store is about to admit. False: there is none."""
+        if self._stop.is_set() or lane not in self.lanes or self._free <= 0:
+            return False
+        self._kept += 1
+        return True
+
+    def take(self, claimed: Sequence[Claimed]) -> None:
+        """Start what the kept slot is for; nothing: it is free again."""
+        self._kept -= 1
+        for one in claimed:
+            self._start(one, self._stop)
+        self._changed.set()
+
+    @property
+    def _free(self) -> int:
+        return self.slots - len(self._running) - self._kept
+
     async def _fill(self, stop: asyncio.Event) -> float:
         """Take what there are slots for; returns the seconds until there may be more, 0 for at once."""
-        free = self.slots - len(self._running)
+        free = self._free
         if free <= 0:
             return _POLL_SECONDS
         try:
@@ -69,6 +96,7 @@ class Worker:
         return _POLL_SECONDS if next_seconds is None else min(next_seconds, _POLL_SECONDS)
 
     def _start(self, claimed: Claimed, stop: asyncio.Event) -> None:
+        crash_point("claim.committed")
         self._measure(claimed)
         task = asyncio.create_task(self.performer.perform(claimed, stop))
         self._running.add(task)
@@ -88,12 +116,18 @@ class Worker:
             _logger.error("an ending could not be written; the rescuer will", extra=where, exc_info=error)
 
     async def _wait(self, bell: Bell, stop: asyncio.Event, seconds: float) -> None:
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait()), *self._running]
-        if len(self._running) < self.slots:
-            waits.append(asyncio.ensure_future(bell.wait(seconds)))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                if wait not in self._running:
-                    wait.cancel()
+        """Until it is worth looking for jobs: a ring, a slot that is free again, or the time."""
+        handed_over = True  # a job that was handed over has taken a slot; nothing to look for
+        while handed_over and not stop.is_set():
+            self._changed.clear()
+            changed = asyncio.ensure_future(self._changed.wait())
+            waits: list[asyncio.Future[Any]] = [changed, asyncio.ensure_future(stop.wait()), *self._running]
+            if self._free > 0:
+                waits.append(asyncio.ensure_future(bell.wait(seconds)))
+            try:
+                done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    if wait not in self._running:
+                        wait.cancel()
+            handed_over = done == {changed}

@@ -9,6 +9,7 @@ from tempa.core.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
     from pathlib import Path
 
@@ -158,6 +159,19 @@ class Host(Protocol):
     async def close(self) -> None: ...
 
 
+class StandBy(Protocol):
+    """A worker in the store's own process that can be handed jobs. All calls come from its event loop."""
+
+    @property
+    def worker_id(self) -> str: ...
+    @property
+    def lanes(self) -> Sequence[str]: ...
+    @property
+    def lease_seconds(self) -> float: ...
+    def reserve(self, lane: str) -> bool: ...  # a free slot is kept for a job of this lane, until `take`
+    def take(self, claimed: Sequence[Claimed]) -> None: ...  # for the kept slot; empty: it is free again
+
+
 class JobStore(Protocol):
     """Durable jobs. Each command is one whole transaction, its events included.
 
@@ -172,6 +186,9 @@ class JobStore(Protocol):
     async def claim(
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
     ) -> list[Claimed]: ...
+    def stand_by(
+        self, worker: StandBy
+    ) -> AbstractContextManager[None]: ...  # while inside, the store may hand it what it admits
     async def next_delayed(
         self, lanes: Sequence[str]
     ) -> float | None: ...  # seconds until the first job that waits for its retry; None: none does

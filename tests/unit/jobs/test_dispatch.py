@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -32,6 +32,13 @@ class Queue:
     limits: list[int] = field(default_factory=list)
     away: int = 0
     next_seconds: float | None = None  # until the first delayed one is due
+    standing_by: Worker | None = None
+
+    @contextmanager
+    def stand_by(self, worker: Worker) -> Iterator[None]:
+        self.standing_by = worker
+        yield
+        self.standing_by = None
 
     async def next_delayed(self, lanes: Sequence[str]) -> float | None:
         assert lanes == ["cpu"]
@@ -242,3 +249,57 @@ async def test_a_store_that_is_away_is_asked_again_after_a_second(
     assert bench.clock.sleeps[0] == 1.0
     assert bench.queue.limits == [2, 1]
     assert "the store is away; jobs wait for it" in [record.message for record in caplog.records]
+
+
+def handed(name: str) -> list[Claimed]:
+    return [Claimed(Lease(name, 1), a_job(id=name))]
+
+
+async def test_a_job_that_is_handed_over_takes_the_slot_that_was_kept_for_it(bench: Bench) -> None:
+    async with bench.working():
+        await bench.asleep()
+        worker = bench.queue.standing_by
+        assert worker
+        kept = [worker.reserve("gpu"), worker.reserve("cpu"), worker.reserve("cpu"), worker.reserve("cpu")]
+        looked = len(bench.queue.limits)
+        worker.take(handed("a"))
+        worker.take([])  # nothing came of it
+        again = worker.reserve("cpu")
+        worker.take(handed("b"))
+        await bench.jobs.until_running("a", "b")
+
+        assert kept == [False, True, True, False]
+        assert again
+        assert len(bench.queue.limits) == looked  # nothing to look for
+        assert not worker.reserve("cpu")
+        bench.queue.waiting.append("c")
+        bench.jobs.running["a"].set()
+        await bench.jobs.until_running("b", "c")
+
+
+async def test_a_kept_slot_is_not_claimed_for(bench: Bench) -> None:
+    async with bench.working():
+        await bench.asleep()
+        assert bench.queue.standing_by
+        assert bench.queue.standing_by.reserve("cpu")
+        bench.queue.waiting.extend("ab")
+        bench.wake.ring(lane_topic("cpu"))
+        await bench.jobs.until_running("a")
+
+        assert bench.queue.limits[-1] == 1
+        bench.queue.standing_by.take(handed("c"))
+        await bench.jobs.until_running("a", "c")
+
+
+async def test_a_job_on_its_way_when_the_worker_stops_is_waited_for_and_handed_back(bench: Bench) -> None:
+    async with bench.working():
+        await bench.asleep()
+        worker = bench.queue.standing_by
+        assert worker
+        assert worker.reserve("cpu")
+        bench.stop.set()
+        refused = worker.reserve("cpu")
+        asyncio.get_running_loop().call_soon(worker.take, handed("a"))
+
+    assert not refused
+    assert bench.jobs.handed_back == ["a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,16 +11,18 @@ from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.shares import Shares
 from tempa.adapters.stores.sql import encode, job_from
 from tempa.core.clock import from_ms
+from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 from tempa.jobs import events
 from tempa.jobs.model import Claimed, Lease, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
     from tempa.adapters.stores.commands.shares import Waiting
     from tempa.jobs.model import Job
+    from tempa.jobs.ports import StandBy
 
 
 class ReadyJobs(Protocol):
@@ -43,12 +46,19 @@ class ClaimsPart(Access):
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
     ) -> list[Claimed]:
         """Take up to `limit` jobs of `lanes` that are due."""
-        look = _Look(self.ready, self._shares, sorted(set(lanes)), limit)
-        return await self._write(_claim, look, worker, lease_seconds)
+        return await self._write(claim, self._look(lanes, limit), worker, lease_seconds)
+
+    def _look(self, lanes: Sequence[str], limit: int) -> Look:
+        return Look(self.ready, self._shares, sorted(set(lanes)), limit)
+
+    @contextmanager
+    def stand_by(self, worker: StandBy) -> Iterator[None]:  # noqa: ARG002 - an adapter may know how
+        """Nothing is handed over at admission; rings and polls do."""
+        yield
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """One look for jobs."""
 
     ready: ReadyJobs
@@ -73,7 +83,8 @@ class _Look:
         return chosen
 
 
-def _claim(look: _Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claimed]]]:
+def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claimed]]]:
+    """Take the jobs whose turn it is."""
     yield ASK.lock_claims()
     waiting = yield from look.ready.waiting(look.lanes)
     if not waiting:
@@ -87,6 +98,7 @@ def _claim(look: _Look, worker: str, lease_seconds: float) -> Flow[Done[list[Cla
     look.ready.took(due)
     jobs = [job for job in started if job.id in taken]
     look.shares.charge({each.account: each for each in waiting}, [job.account for job in jobs])
+    crash_point("claim.in_commit")
     topics = tuple(topic for job in jobs for topic in log_topics(job.id))
     return Done([Claimed(Lease(job.id, job.epoch), job) for job in jobs], topics)
 

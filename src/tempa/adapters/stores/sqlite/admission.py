@@ -8,6 +8,7 @@ from tempa.adapters.stores.commands.admission import binds, key_columns, standin
 from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import admitted_job, job_from, job_row
+from tempa.core.crash import crash_point
 from tempa.core.work import lane_topic
 from tempa.jobs import events
 from tempa.jobs.model import Admission, Verdict
@@ -22,10 +23,11 @@ class AdmissionPart(Access):
 
     async def admit(self, new: NewJob) -> Admission:
         """Admit, replay or refuse `new`."""
-        return await self._write(_admit, new, job_row(new))
+        return await self._write(admit, new, job_row(new))
 
 
-def _admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
+def admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
+    """Key, job and first event, or the job that already stands."""
     if new.reservation is not None:
         holding = yield from _holding(new.account, new.reservation)
         if holding is not None:
@@ -45,6 +47,7 @@ def _admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
             [entry], account=new.account, job_id=new.id, last=1, now=row["created_at"], event_id=new.event_id
         )
     )
+    crash_point("admit.in_commit")
     job = admitted_job(new, moment.now)
     return Done(Admission(Verdict.ADMITTED, job), (lane_topic(new.request.lane), *log_topics(new.id)))
 

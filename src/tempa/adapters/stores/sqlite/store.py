@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from tempa.adapters.stores.commands import Commands
 from tempa.adapters.stores.sqlite.access import SqliteAccess
-from tempa.adapters.stores.sqlite.admission import AdmissionPart
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
+from tempa.adapters.stores.sqlite.direct import DirectPart
 from tempa.adapters.stores.sqlite.readers import Readers
 from tempa.adapters.stores.sqlite.ready import ReadyIndex
 from tempa.adapters.stores.sqlite.schema import prepare
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 READERS = 4  # reads take well under a millisecond; more threads would only fight for the interpreter
 
 
-class SqliteStore(SqliteAccess, AdmissionPart, Commands):
+class SqliteStore(SqliteAccess, DirectPart, Commands):
     """`JobStore`, `WebhookStore` and `KeyStore` in one file.
 
     Only one process may have it open: hold the directory's `DirectoryLock` first, and call

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tempa.adapters.stores.commands.flow import Done, WriteCounts
 from tempa.adapters.stores.sqlite.connections import is_fault
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ class Writer:
         connection = self._connection = self._connection or self._connect()
         connection.execute("BEGIN IMMEDIATE")
         answers = [(order, _run_apart(connection, order)) for order in batch]
+        crash_point("commit.asked")
         connection.execute("COMMIT")
+        crash_point("commit.done")
         self.counts.commits += 1
         self.counts.commands += len(batch)
         return answers
