@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tempa.testing.contracts.store import StoreBench
 
 
+PATIENCE_SECONDS = 20.0
+
+
 @dataclass
 class Hands:
     """A worker that stands by with `free` slots."""
@@ -31,17 +34,21 @@ class Hands:
     lease_seconds: float = LEASE_SECONDS
     kept: int = 0
     taken: list[Claimed] = field(default_factory=list)
+    reserved: asyncio.Event = field(default_factory=asyncio.Event)
+    given: asyncio.Event = field(default_factory=asyncio.Event)
 
     def reserve(self, lane: str) -> bool:
         if lane not in self.lanes or self.free <= self.kept:
             return False
         self.kept += 1
+        self.reserved.set()
         return True
 
     def take(self, claimed: Sequence[Claimed]) -> None:
         self.kept -= 1
         self.free -= len(claimed)
         self.taken.extend(claimed)
+        self.given.set()
 
 
 def store_of(bench: StoreBench) -> SqliteStore:
@@ -119,11 +126,11 @@ async def test_a_caller_that_is_cancelled_takes_no_claimed_job_along(bench: Stor
     store, hands = store_of(bench), Hands()
     with store.stand_by(hands):
         asking = asyncio.create_task(store.admit(a_new_job(bench.clock)))
-        await asyncio.sleep(0)  # let it ask
+        await hands.reserved.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        await bench.admit(lane="behind it")
+        await asyncio.wait_for(hands.given.wait(), PATIENCE_SECONDS)
 
     assert (len(hands.taken), hands.kept) == (1, 0)
 
