@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import asyncpg
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONNECTIONS_MAX = 5  # a process: transactions are short, and 200 workers share one server
 _CONNECT_SECONDS = 5.0
@@ -72,8 +69,3 @@ def is_fault(error: BaseException) -> bool:
         state = error.sqlstate or ""
         return state.startswith(_FAULT_CLASSES) or state == _BUSY
     return isinstance(error, (OSError, TimeoutError, asyncpg.InterfaceError))
-
-
-def as_milliseconds(row: Mapping[str, Any]) -> int:
-    """The answer to "what time is it"."""
-    return int(row["now"])
