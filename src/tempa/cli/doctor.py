@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote
 
 import typer
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tempa.wiring.settings import Settings
 
 _MASK = "********"
-_PASSWORD = re.compile(r"(?<=//)([^/@:]*:)[^@/]*(?=@)|(?<=[?&])(password=)[^&]*")
+_USERINFO = re.compile(r"(?<=//)([^:@/?]*:).*(?=@)")  # greedy: a password may hold what should be escaped
 _MARKS = {"ok": "ok", "warning": "!!", "fault": "NO"}
 
 
@@ -61,8 +62,15 @@ def _shown(name: str, value: Any) -> Any:
     from tempa.wiring.settings import SECRET_SETTINGS, URL_SETTINGS
 
     if name in URL_SETTINGS:
-        return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{_MASK}", value)
+        return _without_passwords(value)
     return _MASK if name in SECRET_SETTINGS and value else value
+
+
+def _without_passwords(url: str) -> str:
+    place, mark, query = _USERINFO.sub(rf"\1{_MASK}", url).partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    shown = (f"{name}{sign}{_MASK if 'pass' in unquote(name).lower() else value}" for name, sign, value in pairs)
+    return f"{place}{mark}{'&'.join(shown)}"
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
