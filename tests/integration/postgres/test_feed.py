@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tempa.adapters.stores.commands import dead_letters, deliveries
+from tempa.adapters.stores.postgres.access import SQL
 from tempa.adapters.stores.postgres.admission import admit_all
 from tempa.core.clock import SystemClock, from_ms, to_ms
 from tempa.testing.contracts.bench import ROOMY, planned
@@ -62,6 +63,28 @@ async def test_positions_are_given_by_one_at_a_time(
 
     assert before == []
     assert [event.job_id for event in await there.feed(ACCOUNT, 0, EVERYTHING)] == [first.id, second.id]
+
+
+async def test_no_position_is_given_before_the_lock_is_held(
+    here: PostgresStore, there: PostgresStore, session: Session
+) -> None:
+    """Else who has the earlier ones might get the lock after who has the later ones."""
+    for _ in range(2):
+        await here.admit(a_new_job(CLOCK))
+    first, second = await here.unplanned(EVERYTHING)
+    await session.run("begin")
+    await session.value(SQL.lock_feed.sql)
+
+    rivals = []
+    for store, event in ((here, first), (there, second)):
+        rivals.append(asyncio.create_task(store.fan_out([planned(event)])))
+        await session.until_blocked(len(rivals))
+    given = await session.value("select is_called from feed_position")
+    await session.run("commit")
+    await asyncio.wait_for(asyncio.gather(*rivals), PATIENCE_SECONDS)
+
+    assert not given
+    assert [event.id for event in await there.feed(ACCOUNT, 0, EVERYTHING)] == [first.id, second.id]
 
 
 async def test_a_reader_by_number_misses_what_commits_late_and_one_by_position_does_not(
