@@ -68,9 +68,12 @@ def _shown(name: str, value: Any) -> Any:
 
 def _without_passwords(url: str) -> str:
     place, mark, query = _USERINFO.sub(rf"\1{_MASK}", url).partition("?")
-    pairs = (pair.partition("=") for pair in query.split("&"))
-    shown = (f"{name}{sign}{_MASK if 'pass' in unquote(name).lower() else value}" for name, sign, value in pairs)
-    return f"{place}{mark}{'&'.join(shown)}"
+    return place + mark + "&".join(map(_shown_pair, query.split("&")))
+
+
+def _shown_pair(pair: str) -> str:
+    name, sign, value = pair.partition("=")
+    return name + sign + (_MASK if "pass" in unquote(name).lower() else value)
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
