@@ -11,6 +11,7 @@ from tempa.adapters.stores.commands.flow import Access, Ask, Moment, WriteCounts
 from tempa.adapters.stores.postgres.connections import ACQUIRE_SECONDS, BEGIN, BEGIN_READING, is_fault
 from tempa.adapters.stores.sql import load_queries
 from tempa.core.clock import to_ms
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class PostgresAccess(Access):
                 except BaseException:
                     await _roll_back(connection)
                     raise
+                crash_point("commit.asked")
                 await connection.execute("commit")
+                crash_point("commit.done")
         except Exception as error:
             if is_fault(error):
                 why = str(error) or type(error).__name__  # a timeout has no words

@@ -3,13 +3,14 @@
 A finished job's entry stays in the ready index until vacuum may take it out, and while any snapshot
 anywhere in the database is older than its end it may not: one idle transaction made claims that start
 from the front eight times slower within 12,000 jobs (measured). So each queue (the jobs of one account,
-lane and priority) has a mark: every entry before it was seen and is gone, or has to wait. What comes to
-lie before a mark all the same (a late commit, equal work whose turn has come) is found by a look from the
-front, once a second.
+lane and priority) has a mark: every entry before it was seen and is gone, or has to wait. A mark moves on a
+moment after what it marks was taken, for what is committed late. What lies before it all the same (a very
+late commit, equal work whose turn has come) is found by a look from the front, once a second.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tempa.jobs.model import NewJob
 
 FROM_THE_FRONT_SECONDS = 1.0
+LATE_SECONDS = 0.2  # from a write to its commit; what takes longer is found from the front
 
 _FRONT = (0, 0)
 
@@ -45,13 +47,42 @@ def queue_of(new: NewJob) -> Queue:
     return Queue(new.request.lane, new.account, new.request.priority)
 
 
+class EventMark:
+    """Up to where events have their positions: for fan-out's looks, as a queue's mark for a claim's.
+
+    What was placed a moment ago is looked at again: a transaction that began before may end after.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._recent: deque[tuple[float, int]] = deque()  # when, and up to where
+        self._number = 0
+        self._front_at = float("-inf")
+
+    def number(self) -> int:
+        """Where the next look begins; 0 once a second."""
+        now = self._monotonic()
+        if now - self._front_at >= FROM_THE_FRONT_SECONDS:
+            self._front_at = now
+            return 0
+        while self._recent and now - self._recent[0][0] >= LATE_SECONDS:
+            self._number = max(self._number, self._recent.popleft()[1])
+        return self._number
+
+    def reached(self, number: int) -> None:
+        """Events up to this one were placed."""
+        self._recent.append((self._monotonic(), number))
+
+
 class Queues:
     """`ReadyJobs`. `monotonic` times the looks from the front."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._marks: dict[Queue, tuple[int, int]] = {}
+        self._recent: deque[tuple[float, Queue, tuple[int, int]]] = deque()  # when it was taken, and where
         self._front_at = float("-inf")
+        self._from_the_front = True
 
     def unknown(self, batch: Iterable[NewJob]) -> list[Queue]:
         """Queues that this process has not met yet: they must stand in the database before their jobs do."""
@@ -65,11 +96,18 @@ class Queues:
     def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]:
         """The accounts with queued jobs."""
         yield from self._meet()
-        if self._monotonic() - self._front_at >= FROM_THE_FRONT_SECONDS:
-            self._front_at = self._monotonic()
-            self._marks = dict.fromkeys(self._marks, _FRONT)
+        self._move_on()
         rows = yield ASK.waiting_accounts(self._rows(lanes))
         return [Waiting(row["account"], row["weight"], row["room"]) for row in rows]
+
+    def _move_on(self) -> None:
+        now = self._monotonic()
+        while self._recent and now - self._recent[0][0] >= LATE_SECONDS:
+            _, queue, place = self._recent.popleft()
+            self._marks[queue] = max(self._marks[queue], place)
+        self._from_the_front = now - self._front_at >= FROM_THE_FRONT_SECONDS
+        if self._from_the_front:
+            self._front_at = now
 
     def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]:
         """Rows of an account's jobs, the most urgent first."""
@@ -78,10 +116,11 @@ class Queues:
         return rows[:limit]
 
     def took(self, rows: Sequence[Any]) -> None:
-        """The next look begins with the last of them: it may be handed back within the same millisecond."""
+        """Later looks begin with the last of them: it may be handed back within the same millisecond."""
+        now = self._monotonic()
         for row in rows:
             queue = Queue(row["lane"], row["account"], row["priority"])
-            self._marks[queue] = max(self._marks[queue], (row["run_at"], row["number"]))
+            self._recent.append((now, queue, (row["run_at"], row["number"])))
 
     def _meet(self) -> Flow[None]:
         """Queues that other processes have opened."""
@@ -90,11 +129,12 @@ class Queues:
 
     def _rows(self, lanes: Sequence[str], account: str | None = None) -> list[dict[str, Any]]:
         wanted = set(lanes)
-        return [
-            {**queue.row(), "run_at": mark[0], "number": mark[1]}
+        chosen = [
+            (queue, _FRONT if self._from_the_front else mark)
             for queue, mark in self._marks.items()
             if queue.lane in wanted and account in (None, queue.account)
         ]
+        return [{**queue.row(), "run_at": run_at, "number": number} for queue, (run_at, number) in chosen]
 
 
 def open_queues(queues: Sequence[Queue]) -> Flow[Done[None]]:

@@ -11,24 +11,26 @@ from tempa.adapters.stores.postgres.access import PostgresAccess
 from tempa.adapters.stores.postgres.admission import admit_all, look_up, same_key
 from tempa.adapters.stores.postgres.batches import Batches
 from tempa.adapters.stores.postgres.connections import open_pool
-from tempa.adapters.stores.postgres.queues import Queues, open_queues
+from tempa.adapters.stores.postgres.queues import EventMark, Queues, open_queues
 from tempa.core.clock import to_ms
 from tempa.core.errors import StoreUnavailable
+from tempa.jobs.model import Admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tempa.adapters.stores.commands.attempts import Settlement
+    from tempa.adapters.stores.postgres.admission import Answer
     from tempa.adapters.stores.postgres.connections import Address
     from tempa.core.clock import Clock
     from tempa.core.work import Wake
-    from tempa.jobs.model import Admission, Ending, Lease, NewJob
+    from tempa.jobs.model import Ending, Lease, NewJob
 
 _ADMISSION_TRIES = 5  # the second one succeeds, unless the statement and binds() disagree
 
 
 class PostgresStore(PostgresAccess, Commands):
-    """`JobStore`, `WebhookStore` and `KeyStore` in one database, for any number of processes."""
+    """The four ports in one database, for any number of processes."""
 
     @classmethod
     async def open(cls, address: Address, *, wake: Wake, clock: Clock | None = None) -> Self:
@@ -37,7 +39,9 @@ class PostgresStore(PostgresAccess, Commands):
 
     def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None) -> None:
         super().__init__(pool, ring, clock)
-        self.ready = self._queues = Queues(time.monotonic if clock is None else clock.monotonic)
+        monotonic = time.monotonic if clock is None else clock.monotonic
+        self.ready = self._queues = Queues(monotonic)
+        self._events = EventMark(monotonic)
         self._admissions = Batches(self._admit_all, same_key, _is_its_own)
         self._settlements = Batches(self._settle_all, lambda settlement: settlement[0].job_id, _is_its_own)
 
@@ -48,21 +52,32 @@ class PostgresStore(PostgresAccess, Commands):
         await self._pool.close()
 
     async def admit(self, new: NewJob) -> Admission:
-        """Admit, replay or refuse `new`."""
+        """Admit, replay or refuse `new`. Raises AccountFull."""
         for _ in range(_ADMISSION_TRIES):
-            admission = await self._admissions.do(new) or await self._read(look_up, new)
-            if admission is not None:  # else its key lapsed between the two, and is free now
-                return admission
+            answer = await self._admissions.do(new)
+            if isinstance(answer, Admission):
+                return answer
+            standing = await self._read(look_up, new)
+            if standing is not None:  # else its key lapsed between the two, and is free now
+                return standing
+            if answer is not None:
+                raise answer
         raise StoreUnavailable("The key was neither free nor taken, time and again.")
 
     async def settle(self, lease: Lease, ending: Ending) -> bool:
         """End the attempt. False: the lease was lost, and nothing was written."""
         return await self._settlements.do((lease, ending, False))
 
+    def _placed_up_to(self) -> int:
+        return self._events.number()
+
+    def _note_placed(self, number: int) -> None:
+        self._events.reached(number)
+
     async def _settle_all(self, batch: Sequence[Settlement]) -> Sequence[bool]:
         return await self._write(settle_all, batch)
 
-    async def _admit_all(self, batch: Sequence[NewJob]) -> Sequence[Admission | None]:
+    async def _admit_all(self, batch: Sequence[NewJob]) -> Sequence[Answer]:
         if unknown := self._queues.unknown(batch):
             await self._write(open_queues, unknown)
             self._queues.opened(unknown)
