@@ -103,6 +103,8 @@ def _announce(ready: Ready, *, as_json: bool, roles: Collection[str]) -> None:
         if wants_json(as_json):
             document = asdict(ready)
             del document["webhook_secret"]
+            if "api" not in roles:  # whoever reads a worker's output has no use for the first key
+                del document["api_key"]
             print_json(document)
             return
         if "api" not in roles:

@@ -50,9 +50,14 @@ def _time(text: str | None) -> datetime | None:
         return None
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        message = "since is no RFC 3339 time with a zone, such as 2026-11-30T12:00:00Z."
-        raise Refusal("invalid-request", message, (Problem("/since", message),))
-    return at.astimezone(UTC)
+        in_utc = at.astimezone(UTC)
+    except (ValueError, OverflowError):  # no time; or the first or last day there is, in another zone
+        raise _no_time() from None
+    if at.tzinfo is None:
+        raise _no_time()
+    return in_utc
+
+
+def _no_time() -> Refusal:
+    message = "since is no RFC 3339 time with a zone, such as 2026-11-30T12:00:00Z."
+    return Refusal("invalid-request", message, (Problem("/since", message),))

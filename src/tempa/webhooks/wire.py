@@ -25,7 +25,7 @@ class Redrive(Strict):
     group: str | None = Field(None, max_length=64)
     since: str | None = Field(None, description="RFC 3339: only those that died at or after it.")
     dry_run: bool = Field(False, description="Count only; change nothing.")
-    rate_per_second: float | None = Field(None, gt=0, le=1000, description="Default: all at once.")
+    rate_per_second: float | None = Field(None, ge=0.001, le=1000, description="Default: all at once.")
 
 
 class Discard(Strict):

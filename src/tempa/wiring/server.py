@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from tempa import __version__
 from tempa.adapters.meters.prometheus import PrometheusMeter
 from tempa.adapters.senders.curl import CurlSender
-from tempa.core.accounts import DEFAULT_ACCOUNT
 from tempa.core.clock import SystemClock
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
@@ -29,7 +28,7 @@ from tempa.wiring.roles import ALL_ROLES, API
 from tempa.wiring.serving import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from tempa.adapters.artifacts.local import LocalArtifacts
@@ -69,7 +68,7 @@ async def serve(
     Without the API among them `listen` serves health and metrics only. Raises what `open_deployment`
     raises, and OSError when the address is taken.
     """
-    if ready_file is not None and not ready_file.parent.is_dir():
+    if ready_file is not None and ready_file.parent != data_dir and not ready_file.parent.is_dir():
         raise FileNotFoundError(
             errno.ENOENT, "the ready file's folder does not exist", str(ready_file.parent)
         )
@@ -89,13 +88,24 @@ async def serve(
                 data_dir=str(data_dir),
                 version=__version__,
             )
-            ready_files = [] if ready_file is None else [ready_file]
-            if url and not settings.store.shared:  # a shared directory belongs to no single process
-                ready_files.append(data_dir / READY_FILE)
-            try:
-                await run(parts, roles, listener, stop, lambda: _announce(ready, ready_files, on_ready))
-            finally:
-                (data_dir / READY_FILE).unlink(missing_ok=True)
+            with _ready_files(ready_file, None if settings.store.shared else data_dir) as files:
+                await run(parts, roles, listener, stop, lambda: _announce(ready, files, on_ready))
+
+
+@contextlib.contextmanager
+def _ready_files(named: Path | None, data_dir: Path | None) -> Iterator[list[Path]]:
+    """Where to say that we serve. What a dead process said there is gone from the start on.
+
+    A shared data directory belongs to no single process: nothing is said in it.
+    """
+    files = [path for path in (named, data_dir and data_dir / READY_FILE) if path is not None]
+    for path in files:
+        path.unlink(missing_ok=True)
+    try:
+        yield files
+    finally:
+        for path in files:
+            path.unlink(missing_ok=True)
 
 
 def _public_url(settings: Settings, url: str | None, *, mints: bool) -> str:
@@ -130,6 +140,7 @@ async def _open_parts(
             jobs=store,
             webhooks=store,
             keys=store,
+            accounts=store,
             artifacts=artifacts,
             engines=load_engines(settings.engines),
             host=host,
@@ -138,7 +149,7 @@ async def _open_parts(
                 public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
             ),
             link_keys=link_keys,
-            webhook_secrets={DEFAULT_ACCOUNT: (deployment.credentials.webhook_secret,)},
+            webhook_secrets=lambda account: (deployment.credentials.signing_secret(account),),
             allow_networks=networks,
             public_url=public_url,
             store_writes=lambda: store.writes,
@@ -148,7 +159,7 @@ async def _open_parts(
         await host.close()
 
 
-def _announce(ready: Ready, ready_files: list[Path], on_ready: Callable[[Ready], None]) -> None:
+def _announce(ready: Ready, ready_files: Iterable[Path], on_ready: Callable[[Ready], None]) -> None:
     text = json.dumps(asdict(ready), indent=2) + "\n"
     where = {"data_dir": ready.data_dir, "pid": ready.pid}
     if ready.url:

@@ -45,7 +45,7 @@ class Server(_Section):
 
     host: str
     port: int = Field(ge=0, le=65535)
-    public_url: str
+    public_url: str = Field(pattern=r"^(https?://[^\s?#]+)?$")
     cors_origins: tuple[str, ...]
     drain_seconds: float = Field(ge=0, le=600)
     connections_max: int = Field(ge=16, le=1_000_000)
@@ -83,6 +83,7 @@ class Jobs(_Section):
     retention_days: float = Field(gt=0, le=36_500)
     max_crash_retries: int = Field(ge=0, le=10)
     file_retention_days: float = Field(gt=0, le=36_500)
+    rows_kept_days: float = Field(ge=0, le=36_500)
 
 
 class Worker(_Section):

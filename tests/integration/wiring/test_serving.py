@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -123,3 +124,25 @@ async def test_a_ready_file_that_cannot_be_written_is_told_before_anything_is_op
             load_settings(environment={}), tmp_path / "data", tmp_path / "no" / "ready.json", lambda _: None
         )
     assert not (tmp_path / "data").exists()
+
+
+async def test_ready_files_are_there_while_it_serves_and_never_say_what_a_dead_process_said(
+    tmp_path: Path,
+) -> None:
+    """The named one may lie in a data directory that is not there yet."""
+    data, elsewhere = tmp_path / "data", tmp_path / "ready"
+    for named in (data / "named.json", elsewhere):
+        for path in (data / "ready.json", named):
+            if path.parent.is_dir():
+                path.write_text('{"pid": 1}')
+        settings = load_settings(environment={}, flags={"server.port": 0})
+        ready: asyncio.Future[server.Ready] = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(server.serve(settings, data, named, ready.set_result))
+        async with asyncio.timeout(30):
+            url = (await ready).url
+            said = [json.loads(path.read_text())["url"] for path in (data / "ready.json", named)]
+            os.kill(os.getpid(), signal.SIGTERM)
+            await serving
+
+        assert said == [url, url]
+        assert not any(path.exists() for path in (data / "ready.json", named))

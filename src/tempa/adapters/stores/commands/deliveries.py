@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.line import IN_FLIGHT_MAX, rejoin
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
+from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 from tempa.core.work import DELIVERIES, FEED
 from tempa.webhooks.model import DeliveryClaim, DeliveryStatus
@@ -30,11 +31,20 @@ class DeliveriesPart(Access):
 
     async def unplanned(self, limit: int) -> list[Event]:
         """Events that fan-out has not seen yet, oldest first."""
-        return await self._read(_unplanned, limit)
+        return await self._read(_unplanned, self._placed_up_to(), limit)
 
     async def fan_out(self, planned: Sequence[Planned]) -> int:
         """Place these events in the feed and make their deliveries; returns how many are new."""
-        return await self._write(_fan_out, planned)
+        made, last = await self._write(_fan_out, planned)
+        self._note_placed(last)
+        return made
+
+    def _placed_up_to(self) -> int:
+        """The number of an event that none before is worth looking at; an adapter may know one."""
+        return 0
+
+    def _note_placed(self, number: int) -> None:
+        """Events up to this one have their positions, but for such as come late."""
 
     async def claim_deliveries(self, room: Room, limit: int, lease_seconds: float) -> DeliveryClaim:
         """Take up to `limit` that are due and have room, in turn; their attempts are on record."""
@@ -54,12 +64,12 @@ class DeliveriesPart(Access):
         return await self._write(_free, expired_only=True)
 
 
-def _unplanned(limit: int) -> Flow[list[Event]]:
-    rows = yield ASK.unplanned(limit=limit)
+def _unplanned(after: int, limit: int) -> Flow[list[Event]]:
+    rows = yield ASK.unplanned(after=after, limit=limit)
     return [event_from(row) for row in rows]
 
 
-def _fan_out(planned: Sequence[Planned]) -> Flow[Done[int]]:
+def _fan_out(planned: Sequence[Planned]) -> Flow[Done[tuple[int, int]]]:
     yield ASK.lock_feed()
     fresh = []
     for plan in planned:
@@ -67,7 +77,7 @@ def _fan_out(planned: Sequence[Planned]) -> Flow[Done[int]]:
         if number is not None:
             fresh.append((number, plan))
     if not fresh:
-        return Done(0)
+        return Done((0, 0))
     fresh.sort(key=lambda pair: pair[0])  # the order in which they were written, however they were given
     moment = yield MOMENT
     last = yield ASK.advance_feed(events=len(fresh))
@@ -80,7 +90,8 @@ def _fan_out(planned: Sequence[Planned]) -> Flow[Done[int]]:
             made += yield from _insert(number, endpoint_number, plan, wanted, moment.now)
             touched.add(endpoint_number)
     yield from rejoin(touched, moment.now)
-    return Done(made, (FEED, DELIVERIES) if made else (FEED,))
+    crash_point("fan_out.in_commit")
+    return Done((made, fresh[-1][0]), (FEED, DELIVERIES) if made else (FEED,))
 
 
 def _insert(
@@ -123,6 +134,8 @@ def _claim(room: Room, limit: int, lease_seconds: float) -> Flow[Done[DeliveryCl
             yield from _begin(row, leased["attempts"], moment.now)
             taken.append(claimed_from(leased))
     yield from rejoin(endpoints, moment.now)
+    if taken:
+        crash_point("delivery.claim_in_commit")
     next_at = yield ASK.next_in_line(now=moment.now)
     return Done(DeliveryClaim(tuple(taken), None if next_at is None else (next_at - moment.now) / 1000))
 
@@ -170,6 +183,7 @@ def _settle(claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Fl
         yield ASK.hold_endpoint(endpoint_number=row["endpoint_number"], held_until=held_until)
     yield from _note_standing(row["endpoint_number"], standing_after(outcome.duration_ms))
     yield from rejoin([row["endpoint_number"]], moment.now)
+    crash_point("delivery.settle_in_commit")
     return Done(answer=True, topics=(DELIVERIES,))
 
 

@@ -1,9 +1,9 @@
 -- Deliveries: from the event log to an answer, or to the dead letters. The same conventions as in
 -- jobs.sql. The guard of every result: (delivery, attempt, unfinished).
 
--- name: unplanned(limit)
+-- name: unplanned(after, limit)
 -- Events that fan-out has not seen, in the order they were written.
-select * from event where position is null order by number limit :limit;
+select * from event where position is null and number > :after order by number limit :limit;
 
 -- name: unplanned_number(event_id)$
 -- Null when the event has its position: it was fanned out before, and nothing is done twice. By its id
@@ -309,9 +309,10 @@ where number in (
 returning endpoint_number;
 
 -- name: prune_endpoint(endpoint_number, now)!
--- A URL with a job number in it is an endpoint a job: with its last delivery it goes.
+-- A URL with a job number in it is an endpoint a job: with its last delivery it goes. "limit 1" and not
+-- "exists", for which PostgreSQL without statistics gathers all of an endpoint's deliveries first.
 delete from endpoint
 where number = :endpoint_number
     and origin = 'job'
     and held_until <= :now
-    and not exists (select 1 from delivery where delivery.endpoint_number = endpoint.number);
+    and (select 1 from delivery where delivery.endpoint_number = endpoint.number limit 1) is null;
