@@ -33,12 +33,14 @@ class Queue:
     away: int = 0
     next_seconds: float | None = None  # until the first delayed one is due
     standing_by: Worker | None = None
+    stood_down: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
     def stand_by(self, worker: Worker) -> Iterator[None]:
         self.standing_by = worker
         yield
         self.standing_by = None
+        self.stood_down.set()
 
     async def next_delayed(self, lanes: Sequence[str]) -> float | None:
         assert lanes == ["cpu"]
@@ -299,7 +301,13 @@ async def test_a_job_on_its_way_when_the_worker_stops_is_waited_for_and_handed_b
         assert worker.reserve("cpu")
         bench.stop.set()
         refused = worker.reserve("cpu")
-        asyncio.get_running_loop().call_soon(worker.take, handed("a"))
 
+        async def arrive() -> None:
+            await bench.queue.stood_down.wait()
+            worker.take(handed("a"))
+
+        arriving = asyncio.create_task(arrive())
+
+    assert arriving.done()
     assert not refused
     assert bench.jobs.handed_back == ["a"]
