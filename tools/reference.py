@@ -145,7 +145,11 @@ def metrics() -> str:
 
 
 def settings() -> str:
-    rows = [_row(f"`limits.{name}`", field.default) for name, field in Limits.model_fields.items()]
+    defaults = {name: field.default for name, field in Limits.model_fields.items()}
+    rows = [
+        _row(f"`limits.{name}`", "any number" if default is None else default)
+        for name, default in defaults.items()
+    ]
     return _SETTINGS + default_text() + _LIMITS + "".join(rows)
 
 

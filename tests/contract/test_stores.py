@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
 
+from tempa.adapters.stores.commands.claims import _start_row
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done
 from tempa.adapters.stores.postgres.connections import Address
 from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
+from tempa.jobs.model import Released
 from tempa.testing.clock import ManualClock
+from tempa.testing.contracts.samples import ACCOUNT, LEASE_SECONDS
 from tempa.testing.contracts.store import (
+    AccountStoreContract,
     JobStoreContract,
     KeyStoreContract,
     StoreBench,
@@ -25,7 +31,10 @@ from tempa.testing.contracts.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from tempa.adapters.stores.commands.flow import Flow
+    from tempa.jobs.model import Job
 
 # Flushing to a real disk is tested in tests/integration/stores; here it would only cost half a minute.
 MEMORY = Path("/dev/shm")  # noqa: S108 - a fresh, private folder in it
@@ -92,3 +101,52 @@ class TestWebhookStore(WebhookStoreContract):
 
 class TestKeyStore(KeyStoreContract):
     pass
+
+
+class TestAccountStore(AccountStoreContract):
+    pass
+
+
+async def nothing(bench: StoreBench, job: Job) -> None:
+    pass
+
+
+async def canceled(bench: StoreBench, job: Job) -> None:
+    assert await bench.store.cancel(ACCOUNT, job.id)
+
+
+async def taken(bench: StoreBench, job: Job) -> None:
+    await bench.claim()
+
+
+async def handed_back(bench: StoreBench, job: Job) -> None:
+    (claimed,) = await bench.claim()
+    assert await bench.store.settle(claimed.lease, Released())
+
+
+@pytest.mark.parametrize("change", [nothing, canceled, taken, handed_back])
+async def test_what_changed_since_the_look_is_not_started(
+    bench: StoreBench, change: Callable[[StoreBench, Job], Awaitable[None]]
+) -> None:
+    """The claim's own write says which epoch and status it saw: its look may be older than a cancel."""
+    seen = await bench.admit()
+    await change(bench, seen)
+    job, log = await bench.reread(seen), await bench.log(seen)
+    store: Any = bench.store
+
+    started = await store._write(start, seen)
+
+    if change is nothing:
+        assert started == [seen.id]
+    else:
+        assert started == []
+        assert (await bench.reread(seen), await bench.log(seen)) == (job, log)
+
+
+def start(seen: Job) -> Flow[Done[list[str]]]:
+    """What a claim writes of a job that it saw so."""
+    moment = yield MOMENT
+    row = _start_row(replace(seen, epoch=seen.epoch + 1, sequence=seen.sequence + 1))
+    lease = {"worker": "w2", "now": moment.now, "lease_until": moment.lease_until(LEASE_SECONDS)}
+    rows = yield ASK.start_jobs([{**row, **lease}])
+    return Done([row["id"] for row in rows])

@@ -24,6 +24,7 @@ from tempa.api import (
 from tempa.api.auth import KeyRing
 from tempa.api.head import HeadAsGet
 from tempa.api.parts import ApiParts
+from tempa.api.rates import Rates
 from tempa.api.trace import TraceContext
 
 _ROUTERS = (
@@ -74,6 +75,7 @@ def create_app(parts: ApiParts, *, operations_only: bool = False) -> FastAPI:
     )
     app.state.parts = parts
     app.state.key_ring = KeyRing(parts.keys, parts.clock)
+    app.state.rates = Rates(parts.allowances, parts.clock)
     app.state.seats = stream.Seats(parts.limits.streams_max)
     for router in [operations.router] if operations_only else _ROUTERS:
         app.include_router(router)

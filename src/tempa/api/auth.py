@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn, cast
 from fastapi import Depends, Request
 
 from tempa.api.parts import ApiParts, Parts
+from tempa.api.rates import Rates
 from tempa.core.accounts import ApiKey, KeyStore, digest, is_key_text
 from tempa.core.clock import Clock
 from tempa.core.errors import Refusal, StoreUnavailable
@@ -88,7 +89,9 @@ async def _job_reader(request: Request, parts: Parts) -> Caller:
     token = request.query_params.get("token")
     if token is None or "authorization" in request.headers:
         return await _by_key(request, "jobs:read")
-    return await _by_token(request.path_params["job_id"], token, parts)
+    caller = await _by_token(request.path_params["job_id"], token, parts)
+    await _rates(request).take(caller.account)
+    return caller
 
 
 JobsWriter = Annotated[Caller, requires("jobs:write")]
@@ -104,8 +107,13 @@ def key_ring(request: Request) -> KeyRing:
     return cast("KeyRing", request.app.state.key_ring)
 
 
+def _rates(request: Request) -> Rates:
+    return cast("Rates", request.app.state.rates)
+
+
 async def _by_key(request: Request, scope: str | None) -> Caller:
     key = await key_ring(request).identify(_bearer(request))
+    await _rates(request).take(key.account)
     if scope is not None and not key.allows(scope):
         raise Refusal(
             "missing-scope",

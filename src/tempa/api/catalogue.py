@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
@@ -72,9 +73,11 @@ async def get_template(
 @router.get(
     "/limits", **operation("Show the limits", scope=ANY_SCOPE, answers={200: Told("All limits.", Limits)})
 )
-async def show_limits(parts: Parts, _: Anyone) -> Response:
-    """Sizes in bytes, lengths in millimetres, times in seconds."""
-    return JSONResponse(parts.limits.model_dump())
+async def show_limits(parts: Parts, caller: Anyone) -> Response:
+    """Sizes in bytes, lengths in mm, times in seconds. `account_*`: the caller's own; null: any number."""
+    allowed = await parts.allowances.of(caller.account)
+    own = {f"account_{name}": value for name, value in asdict(allowed).items()}
+    return JSONResponse({**parts.limits.model_dump(), **own})
 
 
 def _engine_view(parts: ApiParts, name: str) -> dict[str, Any]:

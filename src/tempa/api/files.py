@@ -14,6 +14,7 @@ from tempa.api.body import one_header, refuse_announced, too_large
 from tempa.api.form import FileForm
 from tempa.api.operation import Told, operation
 from tempa.api.parts import ApiParts, Parts
+from tempa.core.crash import crash_point
 from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import new_id
 from tempa.core.limits import KIB
@@ -54,6 +55,7 @@ async def upload_file(request: Request, parts: Parts, caller: JobsWriter) -> Res
     file_id = new_id("file")
     async with aclosing(_chunks(request, parts.limits.upload_bytes)) as chunks:
         stored = await _receive(parts, file_id, chunks)
+    crash_point("upload.stored")
     try:
         return await _enter(parts, caller, file_id, stored)
     except BaseException:  # bytes without a row would never be found again
@@ -110,4 +112,5 @@ async def _enter(parts: ApiParts, caller: Caller, file_id: str, stored: StoredOb
         expires_at=now + timedelta(days=parts.file_retention_days),
     )
     await parts.jobs.add_file(entry)
+    crash_point("upload.recorded")
     return JSONResponse(file_view(entry), 201)

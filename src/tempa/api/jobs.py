@@ -64,7 +64,7 @@ _FILTERS = [
     ),
 )
 async def list_jobs(request: Request, parts: Parts, caller: JobsReader) -> Response:
-    """All conditions hold together. `progress.queue_position` is told for single jobs only."""
+    """All conditions hold together. Place in the queue and time left are told for single jobs only."""
     asked = Query(request)
     status = asked.choice("status", [*Status])
     narrow = JobFilter(
@@ -203,12 +203,20 @@ async def kept_job(parts: ApiParts, caller: Caller, job_id: str) -> Job:
     """The caller's job. Raises `Refusal`: `not-found`, `gone` once its retention has ended."""
     job = await parts.jobs.job(caller.account, well_formed(job_id))
     if job is None:
-        raise cancel.not_found(job_id)
+        raise await _pruned(parts, caller, job_id)
     if job.status.terminal and job.retained_until <= parts.clock.now():
         raise Refusal("gone", f"The job was kept until {rfc3339(job.retained_until)}.")
     return job
 
 
+async def _pruned(parts: ApiParts, caller: Caller, job_id: str) -> Refusal:
+    """`gone` for a job whose row is gone too, as long as that is remembered; else `not-found`."""
+    gone_at = await parts.jobs.gone_at(caller.account, job_id)
+    if gone_at is None:
+        return cancel.not_found(job_id)
+    return Refusal("gone", f"The job's retention has ended; its record was kept until {rfc3339(gone_at)}.")
+
+
 async def _whole_view(parts: ApiParts, job: Job) -> dict[str, Any]:
     position = await parts.jobs.queue_position(job) if job.status is Status.QUEUED else None
-    return job_view(job, parts.links, position)
+    return job_view(job, parts.links, position, await parts.estimates.of(job))

@@ -87,7 +87,7 @@ def operation(
         extra["security"] = [{"apiKey": [] if scope == ANY_SCOPE else [scope]}, *([{"jobToken": []}] * token)]
     if body is not None:
         extra["requestBody"] = {"required": True, "content": _content(body)}
-    slugs = [*refusals, *_usual(scope, token=token)]
+    slugs = dict.fromkeys([*refusals, *_usual(scope, token=token)])
     return {
         "summary": summary,
         "status_code": next(iter(answers)),
@@ -136,7 +136,8 @@ def _usual(scope: str | None, *, token: bool) -> Iterable[str]:
     if scope is None:
         return ("internal",)
     scoped = () if scope == ANY_SCOPE else ("missing-scope",)
-    return (*_KEYS, *(("invalid-token",) * token), *scoped, "internal", "store-unavailable")
+    tokens = ("invalid-token",) * token
+    return (*_KEYS, *tokens, *scoped, "too-many-requests", "internal", "store-unavailable")
 
 
 def _content(body: type[BaseModel] | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,10 +10,12 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from tempa.core.accounts import KeyStore
+from tempa.core.allowances import Allowances
 from tempa.core.clock import Clock
 from tempa.core.limits import Limits
 from tempa.core.links import SignedLinks
 from tempa.core.work import Wake
+from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Intake
 from tempa.jobs.ports import ArtifactStore, Engine, JobStore
 from tempa.webhooks.ports import WebhookStore
@@ -34,6 +36,8 @@ class ApiParts:
     jobs: JobStore
     webhooks: WebhookStore
     keys: KeyStore
+    allowances: Allowances
+    estimates: Estimates
     artifacts: ArtifactStore
     links: SignedLinks
     link_keys: tuple[bytes, ...]

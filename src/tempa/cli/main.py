@@ -9,6 +9,8 @@ from typer.core import TyperGroup
 
 from tempa import __version__
 from tempa.cli import (
+    accounts,
+    backup,
     dead_letters,
     demo,
     doctor,
@@ -79,10 +81,13 @@ app.command("worker")(serve.worker)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("submit")(submit.submit)
 app.add_typer(run.app, name="run")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")
+app.add_typer(accounts.app, name="accounts")
 app.add_typer(engine.app, name="engine")

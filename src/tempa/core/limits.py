@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tempa.core.accounts import RATE_MIN
+
 KIB, MIB = 1024, 1024 * 1024
 
 
@@ -41,6 +43,10 @@ class Limits(BaseModel):
     deadline_seconds_max: int = Field(7 * 86_400, ge=1, le=36_500 * 86_400)
     # An open stream holds a socket and a reader; a client needs a handful.
     streams_max: int = Field(1000, ge=1)
+    # For accounts without limits of their own (`tempa accounts set`); null: any number.
+    account_queued_max: int | None = Field(None, ge=0)
+    account_requests_per_second: float | None = Field(None, ge=RATE_MIN)
+    account_compute_seconds_per_day: float | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _leave_room(self) -> Self:

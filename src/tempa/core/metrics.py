@@ -21,6 +21,9 @@ class Metric:
 METRICS: Mapping[str, Metric] = {
     "tempa_jobs_admitted_total": Metric("counter", "Jobs admitted, by engine.", ("engine",)),
     "tempa_jobs_replayed_total": Metric("counter", "Requests answered with a job that stood.", ("engine",)),
+    "tempa_jobs_refused_total": Metric(
+        "counter", "Requests for jobs refused by a limit of their account, by the limit.", ("limit",)
+    ),
     "tempa_jobs_ended_total": Metric(
         "counter",
         "Attempts that ended, by how: complete, fail, retry, cancel, release.",

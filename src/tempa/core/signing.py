@@ -22,7 +22,12 @@ _TOKEN = re.compile(r"([A-Za-z0-9_-]{1,128})\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]
 
 def new_secret() -> str:
     """A new signing secret: `whsec_` and the base64 of 32 random bytes."""
-    return SECRET_PREFIX + base64.b64encode(randomness.token_bytes(SECRET_BYTES)).decode()
+    return secret_of(randomness.token_bytes(SECRET_BYTES))
+
+
+def secret_of(key: bytes) -> str:
+    """The signing secret with this key."""
+    return SECRET_PREFIX + base64.b64encode(key).decode()
 
 
 def secret_key(secret: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import Refusal
 from tempa.jobs.views import cancel_view
 
@@ -22,6 +23,7 @@ async def cancel(store: JobStore, account: str, job_id: str) -> dict[str, Any]:
     Raises `Refusal`: `not-found`.
     """
     found = await store.cancel(account, job_id)
+    crash_point("cancel.committed")
     if found is None:
         raise not_found(job_id)
     outcome, job = found
@@ -66,6 +68,7 @@ async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id
     except OSError as error:
         detail = "The files could not be deleted. Try again later."
         raise Refusal("store-unavailable", detail, headers={"Retry-After": "10"}) from error
+    crash_point("remove.deleted")
     await store.mark_removed(account, job_id)
 
 

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from tempa.core.accounts import AccountFull
 from tempa.core.addresses import check_url
 from tempa.core.canonical import fingerprint
+from tempa.core.crash import crash_point
 from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import new_id
 from tempa.core.shapes import escape, shape_problems, whole
 from tempa.core.work import either
+from tempa.jobs.ceiling import Ceiling, Spent
 from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
 from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from ipaddress import IPv4Network, IPv6Network
 
+    from tempa.core.allowances import Allowances
     from tempa.core.clock import Clock
     from tempa.core.limits import Limits
     from tempa.core.metrics import Meter
@@ -57,6 +61,7 @@ class Intake:
     meter: Meter
     retention_days: float
     artifacts: ArtifactStore | None = None  # without it, what is not marked as removed counts as there
+    allowances: Allowances | None = None  # without it, accounts have no limits
     _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
 
     def read(self, document: Any, known_fields: frozenset[str], default_engine: str) -> Request:
@@ -133,19 +138,18 @@ class Intake:
         """Admit a request, or find the job that stands under its key.
 
         Without `derive` a request that brings no key is given none: a new job, whatever stands.
-        Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409).
+        Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409),
+        `too-many-requests` (429: a limit of the account; what stands under the key is found all the same).
         """
         derivable = derive and self.engines[request.engine].deterministic
         reservation = reserve(route, request, key) if key is not None or derivable else None
-        new = self._new_job(account, request, reservation)
-        if new.reservation is None:
-            return self._counted(await self.store.admit(new))
-        slot = (account, route, f"{new.reservation.derived}:{new.reservation.key}")
-        admission = await self._admit_in_turn(slot, new)
-        if new.reservation.derived and await self._has_lost_files(admission):
-            # Not marked as removed: the disk may only be away, and its bytes must outlive that.
-            anew = replace(new, reservation=replace(new.reservation, not_for=admission.job.id))
-            admission = await self._admit_in_turn(slot, anew)
+        ceiling = await self._ceiling(account)
+        new = replace(self._new_job(account, request, reservation), queued_max=ceiling.jobs_max)
+        try:
+            admission = await self._admit_once(new)
+        except AccountFull as full:
+            self.meter.count("tempa_jobs_refused_total", limit=ceiling.limit)
+            raise ceiling.refusal(full, self.clock.now()) from None
         if admission.verdict is Verdict.REUSED:
             raise Refusal(
                 "idempotency-key-reused",
@@ -153,6 +157,31 @@ class Intake:
                 "Send a new key with a new request, or the same request with this key.",
             )
         return self._counted(admission)
+
+    async def _ceiling(self, account: str) -> Ceiling:
+        """How many jobs the account may have, and why: none more, once its day's compute is spent."""
+        if self.allowances is None:
+            return Ceiling()
+        allowed = await self.allowances.of(account)
+        cap_seconds = allowed.compute_seconds_per_day
+        if cap_seconds is not None:
+            spent_seconds = await self.allowances.spent_seconds(account)
+            if spent_seconds >= cap_seconds:
+                return Ceiling(0, Spent(spent_seconds, cap_seconds))
+        return Ceiling(allowed.queued_max)
+
+    async def _admit_once(self, new: NewJob) -> Admission:
+        """Admit, or find what stands under the key: under a derived one, what still has its files."""
+        bound = new.reservation
+        if bound is None:
+            return await self.store.admit(new)
+        slot = (new.account, bound.route, f"{bound.derived}:{bound.key}")
+        admission = await self._admit_in_turn(slot, new)
+        if bound.derived and await self._has_lost_files(admission):
+            # Not marked as removed: the disk may only be away, and its bytes must outlive that.
+            anew = replace(new, reservation=replace(bound, not_for=admission.job.id))
+            admission = await self._admit_in_turn(slot, anew)
+        return admission
 
     async def _has_lost_files(self, admission: Admission) -> bool:
         """Whether a result stands for the request whose bytes are gone, by whatever hand."""
@@ -166,6 +195,7 @@ class Intake:
         return False
 
     def _counted(self, admission: Admission) -> Admission:
+        crash_point("admit.committed")
         admitted = admission.verdict is Verdict.ADMITTED
         name = "tempa_jobs_admitted_total" if admitted else "tempa_jobs_replayed_total"
         job = admission.job
@@ -186,6 +216,7 @@ class Intake:
             return await self.store.admit(new)
         self._admitting[slot] = asyncio.Event()
         try:
+            crash_point("admit.asked")
             return await self.store.admit(new)
         finally:
             self._admitting.pop(slot).set()

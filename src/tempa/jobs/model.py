@@ -153,6 +153,7 @@ class NewJob:
     deadline_at: datetime | None
     retained_until: datetime
     work_key: str | None = None  # the account's jobs that share it do equal work; None: like no other
+    queued_max: int | None = None  # how many of the account's may wait or run, with it; None: any number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,14 @@ class Job:
     usage: Usage
     removed: bool = False  # inputs and artifacts were deleted by the client
     work_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastJob:
+    """What a completed job took: from admission, and from its first start."""
+
+    total_seconds: float
+    run_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import CODES, StoreUnavailable, TempaError
 from tempa.core.ids import new_id
 from tempa.core.retry import RetryPolicy, full_jitter
@@ -238,10 +239,12 @@ class Performer:
             while True:
                 await self._pause(claimed, sight, bell, draining)
                 if draining.is_set():
+                    crash_point("release.decided")
                     return Released()
                 if self._seconds_left(claimed) <= 0:
                     return Failed(error=job_error(TempaError("DEADLINE_EXCEEDED")))
                 beat = Beat(lease=claimed.lease, stages=sight.take(), fraction=sight.fraction)
+                crash_point("beat.asked")
                 try:
                     (answer,) = await self.store.beat([beat], self.lease_seconds)
                 except StoreUnavailable:
@@ -249,6 +252,7 @@ class Performer:
                     if self.clock.monotonic() >= good_until:
                         return None  # someone else may hold the job by now: stop the kernel
                     continue
+                crash_point("beat.answered")
                 good_until = self.clock.monotonic() + self.lease_seconds
                 if not answer.held:
                     return None
@@ -274,6 +278,7 @@ class Performer:
         """Write the ending. If the store stays away past the lease, the rescuer will end the job."""
         give_up = self.clock.monotonic() + self.lease_seconds
         written: bool | None = None
+        crash_point("settle.asked")
         while written is None:
             try:
                 written = await self.store.settle(claimed.lease, ending)
@@ -281,6 +286,7 @@ class Performer:
                 if self.clock.monotonic() >= give_up:
                     raise
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
+        crash_point("settle.committed")
         if written:
             self._tell(claimed, ending)
         else:

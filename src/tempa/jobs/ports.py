@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         JobFilter,
         Lease,
         NewJob,
+        PastJob,
         StoredArtifact,
         StoredFile,
     )
@@ -159,6 +160,18 @@ class Host(Protocol):
     async def close(self) -> None: ...
 
 
+Place = tuple[int, int]
+"""Where a pass over the jobs past their retention goes on. It means something to the store alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """One slice of a pass: how many jobs went, and where it goes on (None: there are no more)."""
+
+    jobs: int
+    further: Place | None
+
+
 class StandBy(Protocol):
     """A worker in the store's own process that can be handed jobs. All calls come from its event loop."""
 
@@ -182,7 +195,7 @@ class JobStore(Protocol):
     others until that one has ended, however it ended.
     """
 
-    async def admit(self, new: NewJob) -> Admission: ...
+    async def admit(self, new: NewJob) -> Admission: ...  # raises AccountFull, with nothing written
     async def claim(
         self, worker: str, lanes: Sequence[str], limit: int, lease_seconds: float
     ) -> list[Claimed]: ...
@@ -206,7 +219,10 @@ class JobStore(Protocol):
     async def jobs(
         self, account: str, narrow: JobFilter, limit: int, before: str | None
     ) -> list[Job]: ...  # newest first; `before` is the id to go on from
-    async def queue_position(self, job: Job) -> int: ...  # queued jobs ahead of it, from 0
+    async def queue_position(self, job: Job) -> int: ...  # of its account's in its lane, how many go first
+    async def past_jobs(
+        self, engine: str, within_seconds: float, limit: int
+    ) -> list[PastJob]: ...  # the latest that ran and were completed
     async def finished_twin(
         self, job: Job
     ) -> Job | None: ...  # the newest completed job of its account and work_key that still has its files
@@ -214,6 +230,12 @@ class JobStore(Protocol):
     async def feed(self, account: str, after: int, limit: int) -> list[Event]: ...
     async def mark_removed(self, account: str, job_id: str) -> bool: ...  # False: not terminal
     async def lapsed(self, limit: int) -> list[Job]: ...  # past retained_until, artifacts not yet removed
+    async def prune(
+        self, kept_seconds: float, after: Place | None, limit: int
+    ) -> Pruned: ...  # looks at `limit` removed jobs that long past retained_until; deletes those that may go
+    async def gone_at(self, account: str, job_id: str) -> datetime | None: ...  # when a job was pruned
+    async def forget_gone(self, kept_seconds: float, limit: int) -> int: ...  # tombstones older than that
+    async def forget_days(self, limit: int) -> int: ...  # accounts' compute of before yesterday; how many
     async def counts(self) -> Mapping[tuple[str, str], int]: ...  # (status, lane) -> jobs
     async def oldest_queued(self, lane: str) -> datetime | None: ...  # when the longest waiting was admitted
 

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable, TempaError
 from tempa.core.work import pause
 from tempa.jobs.model import Canceled, Usage
@@ -50,7 +51,9 @@ class Rescuer:
         count = 0
         while expired := await self.store.expired(_BATCH):
             for claimed in expired:
+                crash_point("rescue.seen")
                 taken = await self.store.take_over(claimed.lease, self._ending(claimed))
+                crash_point("rescue.taken")
                 count += taken
                 if taken:
                     lost = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
@@ -71,5 +74,6 @@ class Rescuer:
         count = 0
         while overdue := await self.store.overdue(_BATCH):
             for job in overdue:
+                crash_point("expire.seen")
                 count += await self.store.fail_queued(job.id, error)
         return count

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tempa.core.events import Event
     from tempa.core.links import Links
+    from tempa.jobs.estimates import Estimate
     from tempa.jobs.model import Admission, CancelOutcome, Job, StoredArtifact, StoredFile
 
 _SHORT = ("file_format", "file_size_bytes", "download_url", "expires_at")
@@ -25,8 +26,10 @@ def ticket(admission: Admission) -> dict[str, Any]:
     return {"job_id": job.id, "status": str(job.status), "created_at": rfc3339(job.created_at)}
 
 
-def job_view(job: Job, links: Links, queue_position: int | None = None) -> dict[str, Any]:
-    """`GET /v1/jobs/{job_id}`. Links are minted anew at each call."""
+def job_view(
+    job: Job, links: Links, queue_position: int | None = None, left: Estimate | None = None
+) -> dict[str, Any]:
+    """`GET /v1/jobs/{job_id}`. Links are minted anew at each call. `left`: how long it will still take."""
     return {
         "job_id": job.id,
         "status": str(job.status),
@@ -43,7 +46,8 @@ def job_view(job: Job, links: Links, queue_position: int | None = None) -> dict[
             "stage": job.stage if job.status is Status.PROCESSING and job.stage else str(job.status),
             "fraction": 1.0 if job.status is Status.COMPLETED else job.fraction,
             "queue_position": queue_position if job.status is Status.QUEUED else None,
-            "eta_seconds": None,
+            "eta_seconds": None if left is None else left.median_seconds,
+            "eta_range_seconds": None if left is None else list(left.range_seconds),
         },
         "compute_time_ms": job.usage.compute_time_ms,
         "peak_rss_bytes": job.usage.peak_rss_bytes,

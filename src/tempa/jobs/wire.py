@@ -166,8 +166,15 @@ class ProgressView(Answer):
 
     stage: str
     fraction: float | None = None
-    queue_position: int | None = None
-    eta_seconds: float | None = None
+    queue_position: int | None = Field(
+        None, description="While it waits: how many of the account's jobs in its lane go first."
+    )
+    eta_seconds: float | None = Field(
+        None, description="Until it ends, by the median of past jobs; null when there are none."
+    )
+    eta_range_seconds: tuple[float, float] | None = Field(
+        None, description="The same by their first and last decile."
+    )
 
 
 class JobView(Answer):

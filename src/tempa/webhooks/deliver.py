@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tempa.core.clock import to_ms
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.retry import full_jitter
 from tempa.core.signing import webhook_headers
@@ -151,6 +152,7 @@ class Deliverer:
         lease_seconds = self.timeout_seconds + _LEASE_SLACK_SECONDS
         claim = await self.store.claim_deliveries(self._room, limit, lease_seconds)
         for one in claim.taken:
+            crash_point("delivery.claimed")
             self._start(one)
         if claim.taken:  # behind these may be more
             return 0.0
@@ -173,6 +175,7 @@ class Deliverer:
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         started = self.clock.monotonic()
         body, answer = await self._attempt(claimed)
+        crash_point("delivery.sent")
         then = follow(answer, claimed.retries_spent, self.policy, self.clock.now(), self.rng)
         outcome = AttemptOutcome(
             outcome=_OUTCOMES[then.status],
@@ -237,6 +240,7 @@ class Deliverer:
                 _logger.warning("an outcome could not be written yet", extra=_identity(claimed))
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
+                crash_point("delivery.recorded")
                 return
 
 

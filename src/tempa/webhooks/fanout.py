@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.events import TERMINAL_EVENTS
 from tempa.core.ids import new_id
@@ -82,7 +83,9 @@ class FanOut:
         """Fan out all there is. Returns how many deliveries were made."""
         made = 0
         while events := await self.store.unplanned(_BATCH):
+            crash_point("fan_out.seen")
             made += await self.store.fan_out([_plan_apart(event) for event in events])
+            crash_point("fan_out.committed")
         return made
 
 

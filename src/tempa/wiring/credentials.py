@@ -12,8 +12,9 @@ import secrets
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tempa.core.accounts import is_key_text, new_secret_key
-from tempa.core.signing import new_secret, secret_key
+from tempa.core.accounts import DEFAULT_ACCOUNT, is_key_text, new_secret_key
+from tempa.core.crash import crash_point
+from tempa.core.signing import new_secret, secret_key, secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,12 @@ class Credentials:
         """A key for one purpose, 32 bytes; knowing it tells nothing of the master key."""
         return hmac.digest(bytes.fromhex(self.master_key), purpose.encode(), hashlib.sha256)
 
+    def signing_secret(self, account: str) -> str:
+        """What an account's webhooks are signed with, where they have no endpoint of their own."""
+        if account == DEFAULT_ACCOUNT:
+            return self.webhook_secret
+        return secret_of(self.derive(f"webhooks of {account}"))
+
 
 def load_credentials(data_dir: Path) -> Credentials:
     """Read the file, or make it: of several processes that start at once, one does.
@@ -55,6 +62,7 @@ def load_credentials(data_dir: Path) -> Credentials:
     if not path.exists():
         made = Credentials(new_secret_key(), new_secret(), secrets.token_hex(32))
         write_private(path, json.dumps(asdict(made), indent=2) + "\n", replace=False)
+        crash_point("credentials.written")
     return _read(path)
 
 
@@ -102,6 +110,7 @@ def write_private(path: Path, text: str, *, replace: bool = True) -> None:
         file.write(text)
         file.flush()
         os.fsync(descriptor)
+    crash_point("private_file.flushed")
     if replace:
         passing.replace(path)
     else:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tempa.adapters.artifacts.local import LocalArtifacts
+    from tempa.core.roles import Role
     from tempa.core.work import Wake
     from tempa.wiring.credentials import Credentials
     from tempa.wiring.parts import Store
@@ -21,12 +22,16 @@ DATABASE_FILE = "tempa.db"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Opened, and migrated. `artifacts` is a context: commands that need no files leave it alone."""
+    """Opened, and migrated. `artifacts` is a context: commands that need no files leave it alone.
+
+    `upkeep` is what a server has to run besides what it is told to.
+    """
 
     store: Store
     wake: Wake
     credentials: Credentials
     artifacts: AbstractAsyncContextManager[LocalArtifacts]
+    upkeep: tuple[Role, ...] = ()
 
 
 def database_file(settings: Settings, data_dir: Path) -> Path:

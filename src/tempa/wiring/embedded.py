@@ -11,6 +11,8 @@ from tempa.adapters.stores.sqlite.lock import DirectoryLock
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
+from tempa.core.crash import crash_point
+from tempa.wiring.clock_watch import ClockWatch, catch_up
 from tempa.wiring.credentials import load_credentials
 from tempa.wiring.deployment import Deployment, artifacts_root, database_file
 
@@ -26,13 +28,19 @@ async def open_embedded(settings: Settings, data_dir: Path) -> AsyncGenerator[De
     """Take the directory's lock and open its store, every lease of a dead server voided."""
     await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
     with DirectoryLock(data_dir):
+        crash_point("start.locked")
         credentials = load_credentials(data_dir)
         wake = InProcessWake()
-        store = await SqliteStore.open(database_file(settings, data_dir), clock=SystemClock(), wake=wake)
+        clock = SystemClock()
+        store = await SqliteStore.open(database_file(settings, data_dir), clock=clock, wake=wake)
         try:
             await store.void_leases()
             await store.void_delivery_leases()
-            yield Deployment(store, wake, credentials, _artifacts(artifacts_root(settings, data_dir)))
+            crash_point("start.voided")
+            await catch_up(store)
+            watch = ClockWatch(store=store, clock=clock)
+            artifacts = _artifacts(artifacts_root(settings, data_dir))
+            yield Deployment(store, wake, credentials, artifacts, upkeep=(watch,))
         finally:
             await store.close()
 

@@ -7,6 +7,8 @@ import json
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from tempa.core import crash
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -44,7 +46,8 @@ def environment_layers(environment: Mapping[str, str]) -> Iterator[tuple[str, di
 def strays(environment: Mapping[str, str]) -> list[str]:
     """Variables that look like ours and are read by nobody: `TEMPA_SERVER_PORT`, say."""
     ours = (name for name in sorted(environment) if name.startswith(PREFIX))
-    return [name for name in ours if "__" not in name and name not in READ_ELSEWHERE]
+    read = READ_ELSEWHERE | {crash.VARIABLE}  # by the process itself, for tests: see core/crash.py
+    return [name for name in ours if "__" not in name and name not in read]
 
 
 def _engine(part: str) -> str:

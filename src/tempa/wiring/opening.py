@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tempa.core.accounts import DEFAULT_ACCOUNT, SCOPES, ApiKey, digest, hint
 from tempa.core.clock import SystemClock
+from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ async def open_deployment(settings: Settings, data_dir: Path) -> AsyncGenerator[
     else:
         from tempa.wiring.embedded import open_embedded as opened
     async with opened(settings, data_dir) as deployment:
+        crash_point("start.opened")
         await _ensure_first_key(deployment.store, deployment.credentials)
+        crash_point("start.key_kept")
         yield deployment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tempa.core.accounts import KeyStore
+from tempa.core.accounts import AccountStore, KeyStore
 from tempa.jobs.ports import JobStore
 from tempa.webhooks.ports import WebhookStore
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from tempa.adapters.meters.prometheus import PrometheusMeter
     from tempa.core.clock import Clock
     from tempa.core.links import SignedLinks
+    from tempa.core.roles import Role
     from tempa.core.work import Wake
     from tempa.jobs.ports import ArtifactStore, Engine, Host
+    from tempa.webhooks.deliver import Secrets
     from tempa.webhooks.ports import Sender
     from tempa.wiring.settings import Settings
 
@@ -29,8 +31,8 @@ class StoreWrites(Protocol):
     failures: int
 
 
-class Store(JobStore, WebhookStore, KeyStore, Protocol):
-    """The three ports in one, as the database adapters offer them."""
+class Store(JobStore, WebhookStore, KeyStore, AccountStore, Protocol):
+    """The four ports in one, as the database adapters offer them."""
 
     @property
     def writes(self) -> StoreWrites: ...
@@ -47,13 +49,15 @@ class Parts:
     jobs: JobStore
     webhooks: WebhookStore
     keys: KeyStore
+    accounts: AccountStore
     artifacts: ArtifactStore
     engines: Mapping[str, Engine]
     host: Host
     sender: Sender
     links: SignedLinks
     link_keys: tuple[bytes, ...]
-    webhook_secrets: Mapping[str, Sequence[str]]
+    webhook_secrets: Secrets
     allow_networks: Sequence[str]
     public_url: str
     store_writes: Callable[[], StoreWrites]
+    upkeep: Sequence[Role]

@@ -36,14 +36,15 @@ ALL_ROLES = (API, "worker", "deliverer", "rescuer", "janitor")
 
 
 def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
-    """The roles of these names, but for the API."""
+    """The roles of these names, but for the API; and what keeps the deployment itself in order."""
     made: dict[str, Callable[[Parts], list[Role]]] = {
         "worker": lambda parts: [worker(parts)],
         "deliverer": _delivering,
         "rescuer": lambda parts: [rescuer(parts)],
-        "janitor": lambda parts: [Janitor(store=parts.jobs, artifacts=parts.artifacts)],
+        "janitor": lambda parts: [janitor(parts)],
     }
-    return [role for name, make in made.items() if name in names for role in make(parts)]
+    chosen = [role for name, make in made.items() if name in names for role in make(parts)]
+    return [*parts.upkeep, *chosen]
 
 
 def _delivering(parts: Parts) -> list[Role]:
@@ -52,6 +53,13 @@ def _delivering(parts: Parts) -> list[Role]:
         deliverer(parts),
         DeliveryRescuer(store=parts.webhooks),
     ]
+
+
+def janitor(parts: Parts) -> Janitor:
+    """Deletes what is past its retention."""
+    return Janitor(
+        store=parts.jobs, artifacts=parts.artifacts, rows_kept_days=parts.settings.jobs.rows_kept_days
+    )
 
 
 def rescuer(parts: Parts) -> Rescuer:
@@ -101,7 +109,7 @@ def deliverer(parts: Parts) -> Deliverer:
         wake=parts.wake,
         clock=parts.clock,
         links=parts.links,
-        secrets=lambda account: parts.webhook_secrets[account],
+        secrets=parts.webhook_secrets,
         policy=RetryPolicy(
             max_retries=webhooks.max_retries,
             base_seconds=webhooks.backoff_base_seconds,

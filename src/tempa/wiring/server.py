@@ -153,6 +153,7 @@ async def _open_parts(
             allow_networks=networks,
             public_url=public_url,
             store_writes=lambda: store.writes,
+            upkeep=deployment.upkeep,
         )
     finally:
         await sender.close()

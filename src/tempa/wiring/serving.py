@@ -14,6 +14,8 @@ import uvicorn
 from tempa import __version__
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
+from tempa.core.allowances import Allowances
+from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
@@ -94,6 +96,7 @@ def _uvicorn_config(app: FastAPI, settings: Settings, bounds: HttpBounds) -> uvi
 
 def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
     settings = parts.settings
+    allowances = Allowances(parts.accounts, parts.clock, settings.limits)
     intake = Intake(
         store=parts.jobs,
         clock=parts.clock,
@@ -106,6 +109,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         meter=parts.meter,
         retention_days=settings.jobs.retention_days,
         artifacts=parts.artifacts,
+        allowances=allowances,
     )
     return ApiParts(
         version=__version__,
@@ -113,6 +117,8 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         jobs=parts.jobs,
         webhooks=parts.webhooks,
         keys=parts.keys,
+        allowances=allowances,
+        estimates=Estimates(parts.jobs, parts.clock),
         artifacts=parts.artifacts,
         links=parts.links,
         link_keys=parts.link_keys,

@@ -20,10 +20,12 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.core.accounts import ApiKey, digest, hint, new_secret_key
+from tempa.core.allowances import Allowances
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
 from tempa.core.limits import Limits
 from tempa.core.links import SignedLinks
+from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Completed, Failed, JobError, Lease, Result, Usage
 from tempa.jobs.ports import MadeFile
@@ -120,6 +122,7 @@ async def _add_key(store: SqliteStore, clock: SystemClock) -> str:
 
 def _parts(store: SqliteStore, wake: InProcessWake, artifacts: LocalArtifacts, url: str) -> ApiParts:
     clock, limits, meter = SystemClock(), Limits(upload_bytes=1 << 20), PrometheusMeter()
+    allowances = Allowances(store, clock, limits)
     engines = {"trial": TrialEngine(), "opencascade-brep": TrialEngine(name="opencascade-brep")}
 
     async def render() -> tuple[bytes, str]:
@@ -138,10 +141,13 @@ def _parts(store: SqliteStore, wake: InProcessWake, artifacts: LocalArtifacts, u
             addresses=Addresses(),
             meter=meter,
             retention_days=30,
+            allowances=allowances,
         ),
         jobs=store,
         webhooks=store,
         keys=store,
+        allowances=allowances,
+        estimates=Estimates(store, clock),
         artifacts=artifacts,
         links=SignedLinks(public_url=url, keys=[_KEY], ttl_seconds=3600, clock=clock),
         link_keys=(_KEY,),

@@ -62,6 +62,17 @@ HOT = {
     "dead_groups": {"dead": "delivery_dead", "latest": "delivery_dead"},
     "key_by_digest": {"api_key": "sqlite_autoindex_api_key_2"},
     "lapsed_files": {"file": "file_expiry"},
+    "open_jobs": {
+        "first": "job_ready",
+        "further": "job_ready",
+        "queued": "job_ready",
+        "running": "job_running",
+    },
+    "queue_position": {"mine": "sqlite_autoindex_job_1", "ahead": "job_ready"},
+    "past_jobs": {"job": "job_timed"},
+    "account": {"account": "PRIMARY KEY"},
+    "compute_of_day": {"account_day": "account_day_sum"},
+    "forget_days": {"past": "account_day_sum", "account_day": "INTEGER PRIMARY KEY"},
 }
 
 

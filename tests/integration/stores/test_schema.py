@@ -116,7 +116,7 @@ def test_a_due_migration_is_run_and_keeps_what_is_there(
         migrate(connection, 1, later)
 
         assert version_of(connection) == 2
-        (row,) = connection.execute("select * from account")
+        (row,) = connection.execute("select id, created_at, weight, running_max, plan from account")
         assert dict(row) == {"id": "acme", "created_at": 1, "weight": 1.0, "running_max": None, "plan": None}
 
 

@@ -17,15 +17,17 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.core.accounts import ApiKey, digest, hint, new_secret_key
+from tempa.core.allowances import Allowances
 from tempa.core.ids import new_id
 from tempa.core.limits import Limits
 from tempa.core.links import SignedLinks
+from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Job, Result
 from tempa.jobs.ports import MadeFile
 from tempa.testing.clock import ManualClock
 from tests.unit.api.exchange import Exchange
-from tests.unit.api.fakes import FakeEngine, FakeJobs, FakeKeys, FakeWebhooks
+from tests.unit.api.fakes import FakeAccounts, FakeEngine, FakeJobs, FakeKeys, FakeWebhooks
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 LINK_KEY = b"k" * 32
@@ -47,6 +49,7 @@ class World:
     clock: ManualClock = field(default_factory=lambda: ManualClock(NOW))
     jobs: FakeJobs = field(default_factory=FakeJobs)
     keys: FakeKeys = field(default_factory=FakeKeys)
+    accounts: FakeAccounts = field(default_factory=FakeAccounts)
     webhooks: FakeWebhooks = field(default_factory=FakeWebhooks)
     readiness: dict[str, str] = field(default_factory=lambda: {"store": "ok"})
     cors_origins: tuple[str, ...] = ()
@@ -63,6 +66,7 @@ class World:
 
     def _parts(self) -> ApiParts:
         stores = cast("Any", self.jobs)
+        allowances = Allowances(cast("Any", self.accounts), self.clock, self.limits)
         intake = Intake(
             store=stores,
             clock=self.clock,
@@ -71,6 +75,7 @@ class World:
             addresses=Addresses(),
             meter=NoMeter(),
             retention_days=30,
+            allowances=allowances,
         )
         return ApiParts(
             version="0.0.0",
@@ -78,6 +83,8 @@ class World:
             jobs=stores,
             webhooks=cast("Any", self.webhooks),
             keys=self.keys,
+            allowances=allowances,
+            estimates=Estimates(stores, self.clock),
             artifacts=self.artifacts,
             links=SignedLinks(
                 public_url="http://tempa.test", keys=[LINK_KEY], ttl_seconds=3600, clock=self.clock

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from tempa.core.accounts import ApiKey
+from tempa.core.accounts import Account, AccountFull, ApiKey
 from tempa.core.errors import Problem, StoreUnavailable
 from tempa.core.events import Event
 from tempa.core.ids import new_id
@@ -20,6 +20,7 @@ from tempa.jobs.model import (
     Job,
     JobFilter,
     NewJob,
+    PastJob,
     Status,
     StoredFile,
     Usage,
@@ -72,6 +73,9 @@ class FakeJobs:
     looks: int = 0
     asked: list[JobFilter] = field(default_factory=list)
     positions: int = 3
+    past: list[PastJob] = field(default_factory=list)
+    learned: list[tuple[str, float, int]] = field(default_factory=list)
+    gone: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     async def admit(self, new: NewJob) -> Admission:
         self.switch.check()
@@ -82,6 +86,7 @@ class FakeJobs:
             if job_id != new.id:
                 verdict = Verdict.REPLAYED if fingerprint == bound.fingerprint else Verdict.REUSED
                 return Admission(verdict, self.rows[job_id])
+        self._check_room(new)
         self.rows[new.id] = job = Job(
             id=new.id,
             account=new.account,
@@ -106,6 +111,14 @@ class FakeJobs:
             usage=Usage(),
         )
         return Admission(Verdict.ADMITTED, self.tell(job.id, "job.queued"))
+
+    def _check_room(self, new: NewJob) -> None:
+        jobs = sum(job.account == new.account and not job.status.terminal for job in self.rows.values())
+        if new.queued_max is not None and jobs >= new.queued_max:
+            if new.reservation is not None:
+                bound = new.reservation
+                del self.keys[new.account, bound.route, bound.derived, bound.key]
+            raise AccountFull(jobs)
 
     def tell(self, job_id: str, event_type: str, **changes: Any) -> Job:
         """Append an event; the job takes the status that follows, and `changes`."""
@@ -133,6 +146,9 @@ class FakeJobs:
         job = self.rows.get(job_id)
         return job if job is not None and job.account == account else None
 
+    async def gone_at(self, account: str, job_id: str) -> datetime | None:
+        return self.gone.get((account, job_id))
+
     async def job_by_id(self, job_id: str) -> Job | None:
         self.switch.check()
         return self.rows.get(job_id)
@@ -147,6 +163,10 @@ class FakeJobs:
 
     async def queue_position(self, job: Job) -> int:
         return self.positions
+
+    async def past_jobs(self, engine: str, within_seconds: float, limit: int) -> list[PastJob]:
+        self.learned.append((engine, within_seconds, limit))
+        return self.past[:limit]
 
     async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]:
         self.switch.check()
@@ -213,6 +233,27 @@ class FakeKeys:
 
     async def touch_keys(self, last_used: dict[str, datetime]) -> None:
         self.touched.append(last_used)
+
+
+@dataclass
+class FakeAccounts:
+    """`AccountStore`, as far as the API calls it."""
+
+    rows: dict[str, Account] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)
+    look_ups: int = 0
+
+    def allow(self, account: str, **limits: Any) -> None:
+        """Give an account these limits."""
+        self.rows[account] = Account(id=account, created_at=datetime(2026, 1, 1, tzinfo=UTC), **limits)
+
+    async def account(self, account: str) -> Account | None:
+        self.look_ups += 1
+        return self.rows.get(account)
+
+    async def compute_seconds_today(self, account: str) -> float:
+        self.look_ups += 1
+        return self.spent.get(account, 0.0)
 
 
 @dataclass

@@ -34,6 +34,7 @@ async def test_a_queued_job(world: World, http: httpx2.AsyncClient) -> None:
         "fraction": None,
         "queue_position": world.jobs.positions,
         "eta_seconds": None,
+        "eta_range_seconds": None,
     }
 
 
@@ -144,6 +145,20 @@ async def test_after_its_retention_a_job_is_gone(world: World, http: httpx2.Asyn
         answer = await http.get(path)
         assert answer.status_code == 410
         assert answer.json()["type"] == "urn:tempa:problem:gone"
+
+
+async def test_a_job_whose_row_is_gone_too_is_gone_to_its_account(
+    world: World, http: httpx2.AsyncClient
+) -> None:
+    job = await world.finish(await world.a_job())
+    del world.jobs.rows[job.id]
+    world.jobs.gone[job.account, job.id] = world.clock.now()
+    for path in (f"/v1/jobs/{job.id}", f"/v1/jobs/{job.id}/events"):
+        answer = await http.get(path)
+        assert answer.status_code == 410
+        assert answer.json()["type"] == "urn:tempa:problem:gone"
+    async with world.client(account="other") as theirs:
+        assert (await theirs.get(f"/v1/jobs/{job.id}")).status_code == 404
 
 
 async def test_a_job_that_has_not_ended_is_never_gone(world: World, http: httpx2.AsyncClient) -> None:

@@ -11,11 +11,12 @@ import pytest
 from tempa.core.errors import Refusal, StoreUnavailable
 from tempa.jobs import cancel
 from tempa.jobs.model import Job, Status, StoredFile
+from tempa.jobs.ports import Pruned
 from tempa.jobs.retain import Janitor
 from tests.unit.jobs.samples import NOW, PATIENCE_SECONDS, a_job
 
 if TYPE_CHECKING:
-    from tempa.jobs.ports import ArtifactStore, JobStore
+    from tempa.jobs.ports import ArtifactStore, JobStore, Place
 
 
 @dataclass
@@ -53,6 +54,10 @@ class LapsedStore:
     files: dict[str, StoredFile] = field(default_factory=dict)
     away: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    spent: list[bool] = field(default_factory=list)  # removed jobs past their time: may it go?
+    slices: list[tuple[float, Place | None]] = field(default_factory=list)
+    tombstones: int = 0
+    days: int = 0
 
     def _write(self, owner: str) -> None:
         assert owner not in {prefix.partition(".")[0] for prefix in self.shelf.prefixes}, "bytes go first"
@@ -81,6 +86,26 @@ class LapsedStore:
             return owner in self.files or (owner in self.jobs and not self.jobs[owner].removed)
 
         return [owner for owner in owners if not kept(owner)]
+
+    async def prune(self, kept_seconds: float, after: Place | None, limit: int) -> Pruned:
+        self.slices.append((kept_seconds, after))
+        start = after[0] if after else 0
+        looked_at = self.spent[start : start + limit]
+        self.spent[start : start + limit] = [may_go for may_go in looked_at if not may_go]
+        stayed = len(looked_at) - sum(looked_at)
+        further = (start + stayed, 0) if len(looked_at) == limit else None
+        return Pruned(sum(looked_at), further)
+
+    async def forget_gone(self, kept_seconds: float, limit: int) -> int:
+        assert kept_seconds == 365 * 86_400
+        forgotten = min(limit, self.tombstones)
+        self.tombstones -= forgotten
+        return forgotten
+
+    async def forget_days(self, limit: int) -> int:
+        forgotten = min(limit, self.days)
+        self.days -= forgotten
+        return forgotten
 
     async def forget_file(self, file_id: str) -> None:
         self._write(file_id)
@@ -119,6 +144,8 @@ class Bench:
             store=cast("JobStore", self.store),
             artifacts=cast("ArtifactStore", self.shelf),
             every_seconds=0.0,
+            rest_seconds=0.0,
+            rows_kept_days=2.0,
         )
 
     async def remove(self, name: str) -> None:
@@ -265,6 +292,64 @@ async def test_an_orphan_that_cannot_be_deleted_holds_up_no_other(bench: Bench) 
     await bench.janitor().sweep()
 
     assert bench.shelf.prefixes == {"file_2"}
+
+
+async def test_a_pass_of_pruning_looks_at_each_job_once(bench: Bench) -> None:
+    """What may not go yet stands in the way of no other, and is looked at again in the next pass."""
+    bench.store.spent = [number % 3 > 0 for number in range(300)]
+    janitor, stop = bench.janitor(), asyncio.Event()
+
+    assert not await janitor.prune(stop)
+
+    assert bench.store.spent == [False] * 100
+    assert {kept for kept, _ in bench.store.slices} == {2 * 86_400}
+    looked_at = len(bench.store.slices)
+    bench.store.spent = [True] * 100
+    assert not await janitor.prune(stop)
+    assert bench.store.spent == []
+    assert bench.store.slices[looked_at] == (2 * 86_400, None)  # a new pass
+
+
+async def test_a_round_of_pruning_is_bounded_and_the_next_goes_on_there(bench: Bench) -> None:
+    bench.store.spent = [False] * 20_000
+    janitor, stop = bench.janitor(), asyncio.Event()
+
+    rounds = [await janitor.prune(stop), len(bench.store.slices), await janitor.prune(stop)]
+
+    assert rounds == [True, 500, False]
+    places = [after[0] if after else 0 for _, after in bench.store.slices]
+    assert places == sorted(places)
+    assert len(set(places)) == len(places)
+
+
+async def test_pruning_stops_when_it_is_told_to(bench: Bench) -> None:
+    bench.store.spent, bench.store.tombstones = [True] * 1000, 1000
+    janitor, stop = bench.janitor(), asyncio.Event()
+    stop.set()
+
+    await janitor.prune(stop)
+
+    assert len(bench.store.slices) == 1
+    assert bench.store.tombstones > 900
+
+
+async def test_tombstones_go_after_a_year_and_days_when_they_are_over(bench: Bench) -> None:
+    bench.store.tombstones, bench.store.days = 120, 2500  # more than a slice
+
+    await bench.janitor().prune(asyncio.Event())
+
+    assert (bench.store.tombstones, bench.store.days) == (0, 0)
+
+
+async def test_the_role_prunes_too_and_goes_on_at_once_while_there_is_more(bench: Bench) -> None:
+    bench.store.spent = [True] * 20_000
+    janitor, stop = replace(bench.janitor(), every_seconds=2 * PATIENCE_SECONDS), asyncio.Event()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        role = asyncio.create_task(janitor.run(stop))
+        while bench.store.spent:
+            await asyncio.wait({role}, timeout=0)
+        stop.set()
+        await role
 
 
 async def test_the_role_sweeps_too(bench: Bench) -> None:

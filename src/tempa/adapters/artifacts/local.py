@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import Refusal
 from tempa.core.ids import is_id, new_id
 from tempa.jobs.model import StoredArtifact
@@ -112,6 +113,7 @@ class LocalArtifacts:
         except FileNotFoundError:
             return None
         else:
+            crash_point("copy.linked")
             self._move_in(folder, prefix)
         finally:
             _sweep(folder)  # moved in, it is no longer there: fine
@@ -120,9 +122,12 @@ class LocalArtifacts:
     def _move_in(self, folder: Path, prefix: str) -> None:
         """Files that are flushed already become the ones under `prefix`, all at once."""
         _flush_folder(folder)
+        crash_point("keep.folder_flushed")
         target = self._place(prefix)
         folder.rename(target)
+        crash_point("keep.moved")
         _flush_folder(target.parent)
+        crash_point("keep.shard_flushed")
 
     async def discard(self, folder: Path) -> None:
         """Drop a scratch folder. One that was kept is no longer there: fine."""
@@ -142,6 +147,7 @@ class LocalArtifacts:
                     digest.update(chunk)
                     await asyncio.to_thread(file.write, chunk)
                 await asyncio.to_thread(_flush, file)
+            crash_point("upload.flushed")
             await asyncio.to_thread(self._admit_upload, passing, key)
         finally:
             passing.unlink(missing_ok=True)
@@ -150,6 +156,7 @@ class LocalArtifacts:
     def _admit_upload(self, passing: Path, key: str) -> None:
         target = self._place(key)
         passing.rename(target)
+        crash_point("upload.moved")
         _flush_folder(target.parent)
 
     async def path(self, key: str) -> Path | None:
@@ -164,6 +171,7 @@ class LocalArtifacts:
     def _delete(self, prefix: str) -> None:
         path = self._locate(prefix)
         if _remove(path):
+            crash_point("delete.removed")
             _flush_folder(path.parent)  # its row is marked next: bytes must not come back after a power cut
 
     async def aged(self, age_seconds: float, after: str, limit: int) -> list[str]:
@@ -196,6 +204,7 @@ class LocalArtifacts:
             self._durable.discard(shard)  # before it is there again: nobody may take it for a flushed one
             _make_folder(shard)
         if shard not in self._durable:
+            crash_point("shard.made")
             _flush_folder(self.root)
             self._durable.add(shard)
         return target
@@ -245,6 +254,7 @@ def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:
             digest.update(chunk)
             size += len(chunk)
         os.fsync(descriptor)
+    crash_point("keep.file_flushed")
     return StoredArtifact(
         name=made.name,
         role=made.role,

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 from tempa.engines.host.outcome import Ending, Verdict, judge, made_files
 from tempa.engines.host.output import Output
@@ -62,12 +63,14 @@ class Attempt:
         """The child lives: give it its task, and watch it. Its time runs from now."""
         self._began_at = self._loop.time()
         self._seat.channel.send(self._task, [self._output.fileno()])
+        crash_point("child.started")
         with contextlib.suppress(FileNotFoundError):  # dead already; the zygote will say how
             self._watch = Watch(self._seat.pid, self._bounds, self.kill, self._output.trim)
 
     def _hear(self, message: Message) -> None:
         match message:
             case Stage(stage, fraction):
+                crash_point("stage.heard")
                 self._tell_progress(stage, fraction)
             case Done() | Raised() | Fault() if self._last_word is None:
                 self._hear_last(message)
@@ -76,6 +79,7 @@ class Attempt:
 
     def _hear_last(self, word: Done | Raised | Fault) -> None:
         if isinstance(word, Done):
+            crash_point("done.heard")
             made_files(word.files)
             if word.alone and word.peak_rss_bytes <= LEAVER_BYTES_MAX and not self.known.done():
                 self.known.set_result(word)

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tempa.core.crash import crash_point
 from tempa.core.errors import TempaError
 from tempa.engines.host.control_line import ControlLine, close_all
 from tempa.engines.host.output import Output
@@ -132,6 +133,7 @@ class ZygoteHandle:
             return seat
         self._seats[seat.number] = seat
         self._send(Fork(seat.number), seat.descriptors())
+        crash_point("fork.asked")
         self._loop.call_later(self._launch.fork_seconds, self._expect_begun, seat.number)
         return seat
 
@@ -201,6 +203,7 @@ class ZygoteHandle:
     def _take(self, message: Message, descriptors: list[int]) -> None:
         match message:
             case Ready(size_bytes) if not self.ready.done():
+                crash_point("zygote.ready")
                 self._load_timer.cancel()
                 self.ready.set_result(size_bytes)
             case Unable(reason):

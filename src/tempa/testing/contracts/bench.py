@@ -7,7 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tempa.core.accounts import KeyStore
+from tempa.core.accounts import AccountStore, KeyStore
 from tempa.core.ids import new_id
 from tempa.jobs.model import Canceled, CancelOutcome, Failed, Status, Verdict
 from tempa.jobs.ports import JobStore
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 ROOMY = 10_000  # slots
 
 
-class Store(JobStore, WebhookStore, KeyStore, Protocol):
-    """The three ports in one, as the database adapters offer them."""
+class Store(JobStore, WebhookStore, KeyStore, AccountStore, Protocol):
+    """The four ports in one, as the database adapters offer them."""
 
 
 Grant = Callable[[str, float, int | None], Awaitable[None]]

@@ -107,6 +107,7 @@ def a_new_job(
     key: Reservation | None = None,
     retention_days: float = 30.0,
     work_key: str | None = None,
+    queued_max: int | None = None,
     **request: Any,
 ) -> NewJob:
     """An admission, now. `request` changes the request."""
@@ -122,6 +123,7 @@ def a_new_job(
         deadline_at=None if deadline is None else now + timedelta(seconds=deadline),
         retained_until=now + timedelta(days=retention_days),
         work_key=work_key,
+        queued_max=queued_max,
     )
 
 

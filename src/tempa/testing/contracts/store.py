@@ -1,7 +1,8 @@
-"""The whole contract of a store: `JobStore`, `WebhookStore` and `KeyStore` in one object."""
+"""The whole contract of a store: `JobStore`, `WebhookStore`, `KeyStore` and `AccountStore` in one object."""
 
 from __future__ import annotations
 
+from tempa.testing.contracts.accounts import AccountContract, ComputeContract, QueuedMaxContract
 from tempa.testing.contracts.admission import AdmissionContract, ClientKeyContract, DerivedKeyContract
 from tempa.testing.contracts.attempts import BeatContract, ClaimContract, SettleContract
 from tempa.testing.contracts.bench import Store, StoreBench
@@ -17,6 +18,7 @@ from tempa.testing.contracts.delivery_claims import DeliveryClaimContract
 from tempa.testing.contracts.delivery_due import DeliveryDueContract
 from tempa.testing.contracts.delivery_room import DeliveryRoomContract
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
+from tempa.testing.contracts.estimates import EstimateContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
 from tempa.testing.contracts.fairness import FairClaimContract, RunningMaxContract
 from tempa.testing.contracts.fan_out import FanOutContract
@@ -28,14 +30,25 @@ from tempa.testing.contracts.jobs import (
     RetentionContract,
 )
 from tempa.testing.contracts.keys import KeyContract
+from tempa.testing.contracts.retention import PruneBoundContract, PruneJobsContract, TombstoneContract
 
-__all__ = ["JobStoreContract", "KeyStoreContract", "Store", "StoreBench", "WebhookStoreContract"]
+__all__ = [
+    "AccountStoreContract",
+    "JobStoreContract",
+    "KeyStoreContract",
+    "Store",
+    "StoreBench",
+    "WebhookStoreContract",
+]
 
 
 class JobStoreContract(
     AdmissionContract,
     ClientKeyContract,
     DerivedKeyContract,
+    QueuedMaxContract,
+    ComputeContract,
+    EstimateContract,
     ClaimContract,
     FairClaimContract,
     RunningMaxContract,
@@ -50,6 +63,9 @@ class JobStoreContract(
     LookingContract,
     DeadlineContract,
     RetentionContract,
+    PruneJobsContract,
+    PruneBoundContract,
+    TombstoneContract,
     EventLogContract,
     FeedContract,
 ):
@@ -73,3 +89,7 @@ class WebhookStoreContract(
 
 class KeyStoreContract(KeyContract):
     """API keys. Asks for the fixture `bench`."""
+
+
+class AccountStoreContract(AccountContract):
+    """Accounts. Asks for the fixture `bench`."""

@@ -1,14 +1,17 @@
-"""The commands of the three ports, written once for every database (see flow.py)."""
+"""The commands of the four ports, written once for every database (see flow.py)."""
 
 from __future__ import annotations
 
+from tempa.adapters.stores.commands.accounts import AccountsPart
 from tempa.adapters.stores.commands.attempts import AttemptsPart
 from tempa.adapters.stores.commands.claims import ClaimsPart
 from tempa.adapters.stores.commands.dead_letters import DeadLettersPart
 from tempa.adapters.stores.commands.deliveries import DeliveriesPart
+from tempa.adapters.stores.commands.estimates import EstimatesPart
 from tempa.adapters.stores.commands.files import FilesPart
 from tempa.adapters.stores.commands.jobs import JobsPart
 from tempa.adapters.stores.commands.keys import KeysPart
+from tempa.adapters.stores.commands.retention import RetentionPart
 
 
 class Commands(
@@ -16,8 +19,11 @@ class Commands(
     AttemptsPart,
     JobsPart,
     FilesPart,
+    RetentionPart,
     DeliveriesPart,
     DeadLettersPart,
     KeysPart,
+    AccountsPart,
+    EstimatesPart,
 ):
-    """`JobStore`, `WebhookStore` and `KeyStore`, but for `admit` and the way to the database."""
+    """The four ports, but for `admit` and the way to the database."""

@@ -9,6 +9,7 @@ from tempa.adapters.stores.commands import endings
 from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics, stage_entries
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import encode, job_from
+from tempa.core.crash import crash_point
 from tempa.core.work import job_topic, lane_topic
 from tempa.jobs.model import BeatAnswer, Claimed, Ending, Lease, Status
 
@@ -62,6 +63,7 @@ def beat_all(beats: Sequence[Beat], lease_seconds: float) -> Flow[Done[list[Beat
             topics += _topics_of(beat)
     if events:
         yield ASK.insert_event(events)
+    crash_point("beat.in_commit")
     return Done(answers, tuple(topics))
 
 
@@ -107,6 +109,7 @@ def settle_all(settlements: Sequence[Settlement]) -> Flow[Done[list[bool]]]:
     last = {(row["job_id"], row["epoch"]): row["sequence"] for row in written}
     ended = [end for end in ends if end.key in last]
     yield ASK.insert_event([row for end in ended for row in end.event_rows(last[end.key])])
+    crash_point("settle.in_commit")
     topics = tuple(topic for end in ended for topic in _topics_after(end.job, end.ending))
     return Done([(lease.job_id, lease.epoch) in last for lease, _, _ in settlements], topics)
 

@@ -8,6 +8,7 @@ from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.line import rejoin
 from tempa.adapters.stores.sql import attempt_from, dead_group_from, delivery_from, encode
 from tempa.core.clock import to_ms
+from tempa.core.crash import crash_point
 from tempa.core.work import DELIVERIES
 from tempa.webhooks.model import DeadFilter
 
@@ -72,6 +73,7 @@ class DeadLettersPart(Access):
                 for place, (number, _) in enumerate(letters, start=first)
             ]
             driven += await self._write(_redrive, rows, {endpoint_number for _, endpoint_number in letters})
+            crash_point("redrive.slice")
         return driven
 
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int:

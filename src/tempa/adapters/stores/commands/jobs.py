@@ -8,6 +8,7 @@ from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topi
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import encode, error_text, event_from, job_from
 from tempa.core.clock import from_ms, to_ms
+from tempa.core.crash import crash_point
 from tempa.core.work import cancel_topic
 from tempa.jobs import events
 from tempa.jobs.model import TRANSITIONS, CancelOutcome, Status, Step
@@ -162,10 +163,12 @@ def _cancel(account: str, job_id: str) -> Flow[Done[tuple[CancelOutcome, Job] | 
         return Done(None)
     if row["status"] == Status.QUEUED:
         canceled = yield from _end_queued(job_id, Step.CANCEL)
+        crash_point("cancel.in_commit")
         assert canceled is not None, "nobody else writes a row that this transaction holds"
         return Done((CancelOutcome.CANCELED, canceled), log_topics(job_id))
     if row["status"] == Status.PROCESSING:
         yield ASK.request_cancel(job_id=job_id)
+        crash_point("cancel.wish_in_commit")
         asked = job_from((yield ASK.job_by_id(job_id=job_id)))
         return Done((CancelOutcome.REQUESTED, asked), (cancel_topic(job_id),))
     return Done((CancelOutcome.FINISHED, job_from(row)))

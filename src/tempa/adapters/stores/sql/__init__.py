@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempa.adapters.stores.sql.account_rows import account_from, account_row
 from tempa.adapters.stores.sql.delivery_rows import (
     attempt_from,
     claimed_from,
@@ -23,6 +24,8 @@ from tempa.adapters.stores.sql.key_rows import key_from, key_row
 from tempa.adapters.stores.sql.queries import load_queries
 
 __all__ = [
+    "account_from",
+    "account_row",
     "admitted_job",
     "attempt_from",
     "claimed_from",

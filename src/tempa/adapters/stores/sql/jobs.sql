@@ -78,7 +78,10 @@ from job
 where account = :account
     and number < case
         when cast(:before as text) is null then 9223372036854775807
-        else (select last.number from job as last where last.id = :before and last.account = :account)
+        else coalesce(
+            (select last.number from job as last where last.id = :before and last.account = :account),
+            (select gone.number from tombstone as gone where gone.id = :before and gone.account = :account)
+        )
     end
     and (cast(:status as text) is null or status = :status)
     and (cast(:engine as text) is null or engine = :engine)
@@ -92,10 +95,11 @@ order by number desc
 limit :limit;
 
 -- name: queue_position(job_id)$
--- How many of its lane would be claimed before it. 0 as well when it does not wait.
+-- How many of its account's jobs in its lane would be claimed before it: between accounts it is turns that
+-- decide, not places. 0 as well when it does not wait.
 select count(*)
 from job as mine
-join job as ahead on ahead.lane = mine.lane and ahead.status = 'queued'
+join job as ahead on ahead.lane = mine.lane and ahead.account = mine.account and ahead.status = 'queued'
 where mine.id = :job_id
     and mine.status = 'queued'
     and (
@@ -172,10 +176,12 @@ delete from file where id = :file_id;
 
 -- name: orphans(owners)
 -- Of these ids, those whose bytes nobody can reach: of jobs that were removed, and of uploads that were
--- never recorded. A job has a row before it has bytes: one that is unknown here is not ours to judge.
+-- never recorded. A job has a row before it has bytes, and a tombstone after it: one that is unknown here is
+-- not ours to judge. An expression, so that no index of removed jobs is read for it (as above).
 select wanted.value as owner
 from json_each(cast(:owners as text)) as wanted
-where exists (select 1 from job where job.id = wanted.value and job.removed = 1)
+where exists (select 1 from job where job.id = wanted.value and job.removed + 0 = 1)
+    or exists (select 1 from tombstone where tombstone.id = wanted.value)
     or (
         wanted.value like 'file!_%' escape '!'
         and not exists (select 1 from file where file.id = wanted.value)

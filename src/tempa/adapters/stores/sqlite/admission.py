@@ -8,6 +8,7 @@ from tempa.adapters.stores.commands.admission import binds, key_columns, standin
 from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import admitted_job, job_from, job_row
+from tempa.core.accounts import AccountFull
 from tempa.core.crash import crash_point
 from tempa.core.work import lane_topic
 from tempa.jobs import events
@@ -22,7 +23,7 @@ class AdmissionPart(Access):
     """`JobStore.admit`."""
 
     async def admit(self, new: NewJob) -> Admission:
-        """Admit, replay or refuse `new`."""
+        """Admit, replay or refuse `new`. Raises AccountFull."""
         return await self._write(admit, new, job_row(new))
 
 
@@ -32,6 +33,7 @@ def admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
         holding = yield from _holding(new.account, new.reservation)
         if holding is not None:
             return Done(holding)
+    yield from _check_room(new)
     moment = yield MOMENT
     yield ASK.insert_job(**row, run_at=moment.now)
     if new.reservation is not None:
@@ -50,6 +52,15 @@ def admit(new: NewJob, row: dict[str, Any]) -> Flow[Done[Admission]]:
     crash_point("admit.in_commit")
     job = admitted_job(new, moment.now)
     return Done(Admission(Verdict.ADMITTED, job), (lane_topic(new.request.lane), *log_topics(new.id)))
+
+
+def _check_room(new: NewJob) -> Flow[None]:
+    """Raises AccountFull. The one writer is in between: nobody else can take the place that is counted."""
+    if new.queued_max is None:
+        return
+    jobs = yield ASK.open_jobs(account=new.account)
+    if jobs >= new.queued_max:
+        raise AccountFull(jobs)
 
 
 def _holding(account: str, reservation: Reservation) -> Flow[Admission | None]:

@@ -28,6 +28,9 @@ def end_attempts(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mappin
         if end is not None:
             ended.append(end)
             sql.close_attempt(connection, **_only(row, "job_id", "epoch", *_USAGE, *_ATTEMPTS_OWN))
+            if row["compute_time_ms"] > 0:
+                spent = _only(row, "ended_at", "compute_time_ms")
+                sql.add_compute(connection, account=end["account"], **spent)
     return ended
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from tempa.adapters.stores.commands import Commands
 from tempa.adapters.stores.sqlite.access import SqliteAccess
+from tempa.adapters.stores.sqlite.clock_jumps import ClockJumpsPart
 from tempa.adapters.stores.sqlite.connections import open_reader, open_writer
 from tempa.adapters.stores.sqlite.direct import DirectPart
 from tempa.adapters.stores.sqlite.readers import Readers
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 READERS = 4  # reads take well under a millisecond; more threads would only fight for the interpreter
 
 
-class SqliteStore(SqliteAccess, DirectPart, Commands):
+class SqliteStore(SqliteAccess, DirectPart, ClockJumpsPart, Commands):
     """`JobStore`, `WebhookStore` and `KeyStore` in one file.
 
     Only one process may have it open: hold the directory's `DirectoryLock` first, and call
-    `void_leases` and `void_delivery_leases` before anything is claimed.
+    `void_leases` and `void_delivery_leases` before anything is claimed. It goes by the clock of this
+    machine: whoever opens it tells it when that is set back (`set_back`).
     """
 
     ready = ReadyIndex()

@@ -81,7 +81,8 @@ returning job.id as job_id, job.epoch, job.account, job.sequence, job.cancel_req
 -- name: end_attempts(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes, ended_at, outcome, attempt_code)
 -- Every ending of an attempt. No row back: fenced off, write nothing. lapsed_by is given by a takeover
 -- only, which must see in this very statement that the lease is still out: what it read before may be
--- older than the worker's last beat (the fault of riverqueue/river#1302).
+-- older than the worker's last beat (the fault of riverqueue/river#1302). What the attempts cost goes on
+-- their accounts' day.
 with ending as (
     select *
     from unnest(
@@ -119,7 +120,7 @@ ended as (
         and job.epoch = ending.epoch
         and job.status = 'processing'
         and (ending.lapsed_by is null or job.lease_until <= ending.lapsed_by)
-    returning job.id as job_id, job.epoch, job.sequence
+    returning job.id as job_id, job.epoch, job.sequence, job.account
 ),
 closed as (
     update attempt
@@ -131,6 +132,14 @@ closed as (
     from ended
     join ending on ending.job_id = ended.job_id and ending.epoch = ended.epoch
     where attempt.job_id = ended.job_id and attempt.epoch = ended.epoch
+),
+spent as (
+    insert into account_day (day, account, compute_ms)
+    select ending.ended_at / 86400000, ended.account, sum(ending.compute_time_ms)
+    from ended
+    join ending on ending.job_id = ended.job_id and ending.epoch = ended.epoch
+    where ending.compute_time_ms > 0
+    group by 1, 2
 )
 select job_id, epoch, sequence from ended;
 

@@ -84,7 +84,7 @@ set status = :status,
     peak_rss_bytes = :peak_rss_bytes
 where id = :job_id and epoch = :epoch and status = 'processing'
     and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
-returning id as job_id, epoch, sequence;
+returning id as job_id, epoch, sequence, account;
 
 -- name: redrive*!
 -- A new round: the retries are whole again, the attempts go on counting.

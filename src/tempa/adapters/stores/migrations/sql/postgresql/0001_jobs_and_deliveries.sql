@@ -31,13 +31,30 @@ begin atomic
 end;
 
 -- weight: its share of the workers beside others. running_max: how many of its jobs may run at once;
--- null: any number.
+-- null: any number. queued_max: how many may wait or run. In these and the two below null is the default of
+-- the settings (limits.account_*).
 create table account (
     id           text    primary key,
     created_at   bigint  not null,
     weight       double precision not null default 1.0 check (weight > 0),
-    running_max  integer check (running_max >= 0)
+    running_max  integer check (running_max >= 0),
+    queued_max   integer check (queued_max >= 0),
+    requests_per_second      double precision check (requests_per_second > 0),
+    compute_seconds_per_day  double precision check (compute_seconds_per_day >= 0)
 );
+
+-- Kernel milliseconds of an account's attempts, by the day (since 1970, UTC) on which they ended. Rows are
+-- only added, and their sum is what counts: a row for each day, which every settlement of the account would
+-- update, is waited for and grows a chain of dead versions behind an idle snapshot.
+create table account_day (
+    number      bigint  primary key generated always as identity,
+    day         bigint  not null,
+    account     text    not null,
+    compute_ms  bigint  not null
+);
+
+-- With the milliseconds: the sum is read from the index alone.
+create index account_day_sum on account_day (day, account, compute_ms);
 
 create table api_key (
     id            text    primary key,
@@ -114,7 +131,10 @@ create index job_overdue on job (deadline_at) where status = 'queued' and deadli
 -- elsewhere makes it read 521 to 1,338 buffers instead of 11 (measured).
 create index job_lease on job (lease_until) where lease_until is not null;
 create index job_running on job (account, lane) where lease_until is not null;
+-- What past jobs of an engine took, the latest first. "cached" keeps it apart from all queries for one job.
+create index job_timed on job (engine, completed_at) where status = 'completed' and cached = 0;
 create index job_lapsed on job (retained_until) where removed = 0;
+create index job_spent on job (retained_until, number) where removed = 1;
 create index job_account on job (account, number);
 -- Unique: of an account's equal work one runs at a time, whatever two workers believe.
 create unique index job_work_running on job (account, work_key) where lease_until is not null and work_key is not null;
@@ -164,6 +184,9 @@ create table idempotency (
     bound_at     bigint  not null,
     primary key (account, route, derived, key)
 );
+
+-- A job that is pruned takes its keys along.
+create index idempotency_job on idempotency (job_id);
 
 create table event (
     number    bigint  primary key generated always as identity,
@@ -287,6 +310,17 @@ for each row when (
     or new.attempt is distinct from old.attempt or new.started_at is distinct from old.started_at
 )
 execute function refuse_change('the end of an attempt');
+
+-- What is left of a job that was pruned, so that a look at it is answered 410 and not 404; number is the
+-- job's, so that a page of a list goes on from it.
+create table tombstone (
+    id       text    primary key,
+    account  text    not null,
+    number   bigint  not null,
+    gone_at  bigint  not null
+);
+
+create index tombstone_gone on tombstone (gone_at);
 
 create table file (
     id          text    primary key,

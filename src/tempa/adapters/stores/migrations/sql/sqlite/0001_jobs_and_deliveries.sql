@@ -3,13 +3,30 @@
 -- are 0 and 1, JSON is text. `number` is the order in which rows were written; `id` is public.
 
 -- weight: its share of the workers beside others. running_max: how many of its jobs may run at once;
--- null: any number.
+-- null: any number. queued_max: how many may wait or run. In these and the two below null is the default of
+-- the settings (limits.account_*).
 create table account (
     id           text    primary key,
     created_at   integer not null,
     weight       real    not null default 1.0 check (weight > 0),
-    running_max  integer check (running_max >= 0)
+    running_max  integer check (running_max >= 0),
+    queued_max   integer check (queued_max >= 0),
+    requests_per_second      real check (requests_per_second > 0),
+    compute_seconds_per_day  real check (compute_seconds_per_day >= 0)
 ) strict, without rowid;
+
+-- Kernel milliseconds of an account's attempts, by the day (since 1970, UTC) on which they ended. Rows are
+-- only added, and their sum is what counts: on PostgreSQL a row for each day, which every settlement of the
+-- account would update, is waited for and grows a chain of dead versions behind an idle snapshot.
+create table account_day (
+    number      integer primary key,
+    day         integer not null,
+    account     text    not null,
+    compute_ms  integer not null
+) strict;
+
+-- With the milliseconds: the sum is read from the index alone.
+create index account_day_sum on account_day (day, account, compute_ms);
 
 create table api_key (
     id            text    primary key,
@@ -74,7 +91,10 @@ create index job_overdue on job (deadline_at) where status = 'queued' and deadli
 -- "is not null" and not "status = 'processing'": a predicate that fenced writes do not imply, so
 -- that no planner takes this index in place of the primary key (measured on PostgreSQL).
 create index job_lease on job (lease_until) where lease_until is not null;
+-- What past jobs of an engine took, the latest first. "cached" keeps it apart from all queries for one job.
+create index job_timed on job (engine, completed_at) where status = 'completed' and cached = 0;
 create index job_lapsed on job (retained_until) where removed = 0;
+create index job_spent on job (retained_until, number) where removed = 1;
 create index job_account on job (account, number);
 -- Made after job_account: of two indexes that begin with the account SQLite takes the later one, as long as
 -- it has no statistics. Else a count of what an account has running reads all that it ever had.
@@ -119,6 +139,9 @@ create table idempotency (
     bound_at     integer not null,
     primary key (account, route, derived, key)
 ) strict, without rowid;
+
+-- A job that is pruned takes its keys along.
+create index idempotency_job on idempotency (job_id);
 
 -- autoincrement: a number is never given twice, so "later" stays later.
 create table event (
@@ -243,6 +266,17 @@ when old.outcome is not null
 begin
     select raise(abort, 'an attempt is closed once and never changed');
 end;
+
+-- What is left of a job that was pruned, so that a look at it is answered 410 and not 404; number is the
+-- job's, so that a page of a list goes on from it.
+create table tombstone (
+    id       text    primary key,
+    account  text    not null,
+    number   integer not null,
+    gone_at  integer not null
+) strict, without rowid;
+
+create index tombstone_gone on tombstone (gone_at);
 
 create table file (
     id          text    primary key,
