@@ -42,4 +42,5 @@ def _set_back(milliseconds: int) -> Flow[Done[int]]:
 def _behind() -> Flow[int]:
     moment = yield MOMENT
     latest = yield ASK.latest_record()
-    return max(0, latest - moment.now)
+    behind: int = latest - moment.now
+    return max(0, behind)
