@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tempa.testing.server import Fleet, Server
@@ -10,11 +12,14 @@ from tests.services import fresh_database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from tempa.testing.postgres import PostgresCluster
 
 WORKERS = 2  # of a distributed server
+# What a server needs on its path for the trial engine; whatever is on ours already stays on it.
+PLUGINS = os.pathsep.join(
+    [str(Path(__file__).parent / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
 
 
 @dataclass(frozen=True)

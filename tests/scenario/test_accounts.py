@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from tempa.cli.main import app
 from tempa.core.accounts import new_secret_key
 from tempa.testing.server import Fleet, wait_for_end, wait_for_start
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tempa.testing.server import Server
     from tests.wirings import Wiring
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
 ENVIRONMENT = {"PYTHONPATH": PLUGINS, "TEMPA_ENGINES__TRIAL__TIMEOUT_SECONDS": "120"}
 ROUTE = "/v1/models/generate"
 LIMITS = {

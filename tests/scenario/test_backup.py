@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tempa.testing.server import Server, wait_for_end
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from tempa.testing.receiver import Receiver
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
 ENVIRONMENT = {
     "PYTHONPATH": PLUGINS,
     "TEMPA_ENGINES__TRIAL__TIMEOUT_SECONDS": "60",

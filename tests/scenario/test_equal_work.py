@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tempa.testing.server import wait_for_end, wait_for_start
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tempa.testing.server import Fleet, Server
     from tests.wirings import Wiring
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
 KEYS = (f"equal-work-{number}" for number in count())
 
 

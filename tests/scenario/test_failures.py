@@ -10,6 +10,7 @@ import pytest
 
 from tempa.testing.seeds import SEED_001
 from tempa.testing.server import wait_for_end, wait_for_start
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from tempa.testing.receiver import Receiver
     from tempa.testing.server import Fleet, Server
     from tests.wirings import Wiring
-
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
 
 
 @pytest.fixture(scope="module")

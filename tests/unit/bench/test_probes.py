@@ -9,6 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from bench.queue import probes
 from bench.queue.probes import children, cpu_seconds, resident_mib, weather
 
 BUSY = """
@@ -37,6 +40,14 @@ def test_cpu_of_a_server_is_its_own_and_its_living_childrens() -> None:
     assert living >= told - 2 * tick
     assert buried >= told - 2 * tick  # a child that has ended still counts
     assert buried < told + own + 1.0
+
+
+def test_a_child_that_is_buried_while_we_count_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The server (pid 1) used 10 ticks. Its child (pid 2) used 50 and is buried right after the first look.
+    looks = iter([[5, 5, 0, 0], [5, 5, 30, 20], [5, 5, 30, 20], [5, 5, 30, 20]])
+    monkeypatch.setattr(probes, "_ticks", lambda pid, *, reaped: next(looks) if reaped else [0])
+    monkeypatch.setattr(probes, "children", lambda pid: [2])
+    assert cpu_seconds(1) == 60 / os.sysconf("SC_CLK_TCK")
 
 
 def test_resident_memory_is_what_the_kernel_counts() -> None:

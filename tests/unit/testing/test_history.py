@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tempa.testing import history as histories
+from tempa.testing import invariants
 from tempa.testing.history import (
-    RULES,
     Bytes,
     FeedLine,
     History,
@@ -21,8 +20,8 @@ from tempa.testing.history import (
     Published,
     Removed,
     Ticket,
-    faults,
 )
+from tempa.testing.invariants import RULES, faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,93 +93,93 @@ def and_then(*more: Observation) -> Sequence[Observation]:
 A_PUBLISHED = Published(job_id=A, name="model.step", epoch=2, sha256="ab")
 A_BYTES = Bytes(job_id=A, name="model.step", sha256="ab")
 BROKEN: dict[str, tuple[Callable[..., Any], Sequence[Observation]]] = {
-    "a ticket is forgotten": (histories.every_ticket_stands, and_then(Look(job_id=A, code=404, at=10.0))),
-    "a job is gone too early": (histories.every_ticket_stands, and_then(Look(job_id=A, code=410, at=999.0))),
+    "a ticket is forgotten": (invariants.every_ticket_stands, and_then(Look(job_id=A, code=404, at=10.0))),
+    "a job is gone too early": (invariants.every_ticket_stands, and_then(Look(job_id=A, code=410, at=999.0))),
     "nobody looked again": (
-        histories.every_ticket_stands,
+        invariants.every_ticket_stands,
         and_then(Ticket(key="c", job_id=C, at=4.0, replayed=False, hooked=False)),
     ),
     "a key has two jobs": (
-        histories.one_key_one_job,
+        invariants.one_key_one_job,
         and_then(Ticket(key="a", job_id=B, at=UNTIL - 1, replayed=True, hooked=True)),
     ),
     "a job is new twice": (
-        histories.one_key_one_job,
+        invariants.one_key_one_job,
         and_then(Ticket(key="a", job_id=A, at=0.5, replayed=False, hooked=True)),
     ),
     "a job never ends": (
-        histories.every_job_ends,
+        invariants.every_job_ends,
         swapped(B_END, status="processing", attempt=0),
     ),
     "an end is taken back": (
-        histories.terminal_is_final,
+        invariants.terminal_is_final,
         and_then(look(A, 10.0, status="failed", sequence=5, attempt=2)),
     ),
     "an ended job is claimed again": (
-        histories.terminal_is_final,
+        invariants.terminal_is_final,
         and_then(look(A, 10.0, status="completed", sequence=6, attempt=3)),
     ),
     "two ends are told": (
-        histories.one_terminal_event,
+        invariants.one_terminal_event,
         and_then(Line(job_id=A, sequence=6, type="job.failed")),
     ),
-    "no end is told": (histories.one_terminal_event, without(LOG[4])),
-    "an end is told as another": (histories.one_terminal_event, swapped(LOG[6], type="job.failed")),
+    "no end is told": (invariants.one_terminal_event, without(LOG[4])),
+    "an end is told as another": (invariants.one_terminal_event, swapped(LOG[6], type="job.failed")),
     "an event follows the end": (
-        histories.one_terminal_event,
+        invariants.one_terminal_event,
         and_then(Line(job_id=B, sequence=3, type="job.stage")),
     ),
-    "a number is left out": (histories.sequences_have_no_gaps, without(LOG[2])),
+    "a number is left out": (invariants.sequences_have_no_gaps, without(LOG[2])),
     "a number has two events": (
-        histories.sequences_have_no_gaps,
+        invariants.sequences_have_no_gaps,
         and_then(Line(job_id=A, sequence=3, type="job.stage")),
     ),
     "an event is not counted": (
-        histories.sequences_have_no_gaps,
+        invariants.sequences_have_no_gaps,
         [replace(one, sequence=4) if one == A_END else one for one in GOOD],
     ),
-    "an epoch is claimed twice": (histories.one_claim_an_epoch, swapped(LOG[3], attempt=1)),
+    "an epoch is claimed twice": (invariants.one_claim_an_epoch, swapped(LOG[3], attempt=1)),
     "an attempt is not on record": (
-        histories.one_claim_an_epoch,
+        invariants.one_claim_an_epoch,
         [replace(one, attempt=3) if one == A_END else one for one in GOOD],
     ),
     "files of a run that nobody claimed": (
-        histories.no_run_without_a_claim,
+        invariants.no_run_without_a_claim,
         and_then(Kept(job_id=B, epoch=1)),
     ),
-    "a zombie publishes": (histories.the_winner_publishes, swapped(A_PUBLISHED, epoch=1)),
+    "a zombie publishes": (invariants.the_winner_publishes, swapped(A_PUBLISHED, epoch=1)),
     "two attempts publish": (
-        histories.the_winner_publishes,
+        invariants.the_winner_publishes,
         and_then(replace(A_PUBLISHED, name="model.stl", epoch=1)),
     ),
-    "a completed job has no files": (histories.the_winner_publishes, without(A_PUBLISHED)),
+    "a completed job has no files": (invariants.the_winner_publishes, without(A_PUBLISHED)),
     "a canceled job has files": (
-        histories.the_winner_publishes,
+        invariants.the_winner_publishes,
         and_then(replace(A_PUBLISHED, job_id=B, epoch=0)),
     ),
-    "bytes are other bytes": (histories.bytes_are_as_told, swapped(A_BYTES, sha256="cd")),
-    "bytes are lost": (histories.bytes_are_as_told, without(A_BYTES)),
+    "bytes are other bytes": (invariants.bytes_are_as_told, swapped(A_BYTES, sha256="cd")),
+    "bytes are lost": (invariants.bytes_are_as_told, without(A_BYTES)),
     "an end is told twice": (
-        histories.each_end_is_told_once,
+        invariants.each_end_is_told_once,
         and_then(Hook(webhook_id="evt_a2", job_id=A, type="completed")),
     ),
     "an end never arrives": (
-        histories.each_end_is_told_once,
+        invariants.each_end_is_told_once,
         without(Hook(webhook_id="evt_b", job_id=B, type="canceled")),
     ),
     "a webhook tells of another end": (
-        histories.each_end_is_told_once,
+        invariants.each_end_is_told_once,
         swapped(Hook(webhook_id="evt_b", job_id=B, type="canceled"), type="completed"),
     ),
     "one webhook-id tells of two jobs": (
-        histories.each_end_is_told_once,
+        invariants.each_end_is_told_once,
         swapped(Hook(webhook_id="evt_b", job_id=B, type="canceled"), webhook_id="evt_a"),
     ),
-    "the feed goes back": (histories.the_feed_goes_on, swapped(FEED[3], position=11)),
-    "the feed stands still": (histories.the_feed_goes_on, swapped(FEED[1], position=10)),
-    "the feed misses an event": (histories.the_feed_misses_nothing, without(FEED[2])),
+    "the feed goes back": (invariants.the_feed_goes_on, swapped(FEED[3], position=11)),
+    "the feed stands still": (invariants.the_feed_goes_on, swapped(FEED[1], position=10)),
+    "the feed misses an event": (invariants.the_feed_misses_nothing, without(FEED[2])),
     "the feed repeats an event": (
-        histories.the_feed_misses_nothing,
+        invariants.the_feed_misses_nothing,
         and_then(replace(FEED[2], position=99)),
     ),
 }
