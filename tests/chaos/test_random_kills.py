@@ -17,11 +17,12 @@ import pytest
 from tempa.testing.receiver import Receiver
 from tempa.testing.seeds import SEED_001
 from tempa.testing.server import Server, wait_for_end
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
+
 ROUNDS = 60
 POSTS = 6
 

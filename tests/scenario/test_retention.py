@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.wirings import PLUGINS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.wirings import Wiring
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
+
 PATIENCE_SECONDS = 60.0
 A_SECOND_IN_DAYS = 1 / 86_400
 

@@ -13,6 +13,7 @@ import pytest
 from tempa.testing.postgres import PostgresCluster, running_cluster
 from tempa.testing.server import Fleet, wait_for_end
 from tests.services import fresh_database
+from tests.wirings import PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tempa.testing.server import Server
 
-PLUGINS = str(Path(__file__).parent.parent / "plugins")
+
 PATIENCE_SECONDS = 60.0
 LEASE_SECONDS = 2.0
 ENVIRONMENT = {
