@@ -111,7 +111,9 @@ class Runner(Protocol):
     """How an engine runs: the functions its `module` has. Called in child processes only.
 
     `load` imports the kernel, once, in the zygote; `run` does one job in a forked child, writes
-    its files into `folder` and raises `TempaError` for every failure it can name.
+    its files into `folder` and raises `TempaError` for every failure it can name. A module may have
+    `rehearse()` too: a run of milliseconds that a child does while it waits for its task, so that what a
+    first run touches is in place. It must leave nothing behind that could change a file's bytes.
     """
 
     def load(self) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -221,3 +222,25 @@ async def test_through_the_host_a_failed_check_arrives_whole(host: EngineHost, t
     (entry,) = broke.error.detail["failed"]
     assert (entry["check"], entry["asked"]) == ("volume_min", 3e6)
     assert entry["found"] == pytest.approx(VOLUME, rel=1e-9)
+
+
+def test_a_rehearsal_changes_no_byte(tmp_path: Path) -> None:
+    """Each in a fork of its own, as in life: what a kernel has done before may show in what it writes."""
+    folders = [tmp_path / "rehearsed", tmp_path / "not"]
+    for folder in folders:
+        folder.mkdir()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                if folder.name == "rehearsed":
+                    opencascade.rehearse()
+                run(work(export_formats=FORMATS), folder, Stages())
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+
+    first, second = ({file.name: file.read_bytes() for file in folder.iterdir()} for folder in folders)
+    assert len(first) == len(FORMATS)
+    assert first == second

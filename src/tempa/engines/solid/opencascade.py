@@ -27,12 +27,27 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import MadeFile, Progress
 
 TEMPLATE = "flanged-tube@1"
+_SMALL = Tube(
+    outer_radius=20.0,
+    inner_radius=5.0,
+    length=10.0,
+    fillet_radius=1.0,
+    hole_count=2,
+    pitch_radius=10.0,
+    hole_radius=2.0,
+)
 
 
 def load() -> None:
     """Ready the kernel, which was imported with this module."""
     kernel.silence()
     step.prepare()
+
+
+def rehearse() -> None:
+    """Build and check the smallest part that has everything; nothing is written, nothing kept."""
+    solid = flanged_tube(_SMALL)
+    _measured(solid, gate.accept(solid, solids=1, reference=_SMALL.reference))
 
 
 def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
