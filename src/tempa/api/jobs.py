@@ -123,13 +123,14 @@ async def get_job(job_id: JobId, request: Request, parts: Parts, caller: JobRead
         "Cancel a job",
         scope="jobs:write",
         answers={200: Told("What became of the wish.", CancelView)},
-        refusals=["not-found", *READING_NOTHING, "invalid-request"],
+        refusals=["not-found", "gone", *READING_NOTHING, "invalid-request"],
     ),
 )
 async def cancel_job(job_id: JobId, request: Request, parts: Parts, caller: JobsWriter) -> Response:
     """Idempotent. A queued job ends at once; the kernel of a running one is killed within seconds."""
     await read_nothing(request, parts.limits.json_body_bytes)
-    return JSONResponse(await cancel.cancel(parts.jobs, caller.account, well_formed(job_id)))
+    job = await kept_job(parts, caller, job_id)
+    return JSONResponse(await cancel.cancel(parts.jobs, caller.account, job.id))
 
 
 @router.post(
@@ -140,6 +141,7 @@ async def cancel_job(job_id: JobId, request: Request, parts: Parts, caller: Jobs
         answers=TICKET_ANSWERS,
         refusals=[
             "not-found",
+            "gone",
             "conflict",
             "request-in-progress",
             *READING_NOTHING,
@@ -154,7 +156,8 @@ async def retry_job(job_id: JobId, request: Request, parts: Parts, caller: JobsW
     """A new job with the same request. 409 while the job has not ended."""
     key = read_key(one_header(request, "idempotency-key"))
     await read_nothing(request, parts.limits.json_body_bytes)
-    admission = await cancel.retry(parts.jobs, parts.intake, caller.account, well_formed(job_id), key)
+    job = await kept_job(parts, caller, job_id)
+    admission = await cancel.retry(parts.jobs, parts.intake, caller.account, job.id, key)
     return ticket_answer(parts, admission)
 
 
@@ -164,12 +167,13 @@ async def retry_job(job_id: JobId, request: Request, parts: Parts, caller: JobsW
         "Remove a job's files",
         scope="jobs:write",
         answers={204: Told("Its inputs and artifacts are gone.")},
-        refusals=["not-found", "conflict"],
+        refusals=["not-found", "gone", "conflict"],
     ),
 )
 async def delete_job(job_id: JobId, parts: Parts, caller: JobsWriter) -> Response:
     """The job itself can be looked at until `retained_until`. 409 while it has not ended."""
-    await cancel.remove(parts.jobs, parts.artifacts, caller.account, well_formed(job_id))
+    job = await kept_job(parts, caller, job_id)
+    await cancel.remove(parts.jobs, parts.artifacts, caller.account, job.id)
     return Response(status_code=204)
 
 

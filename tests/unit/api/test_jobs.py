@@ -136,13 +136,20 @@ async def test_the_job_of_another_account_is_404(world: World, method: str, rest
     assert answer.status_code == 404
 
 
+async def _every_call(http: httpx2.AsyncClient, job_id: str) -> list[httpx2.Response]:
+    """All that can be asked about a job by its id."""
+    url = f"/v1/jobs/{job_id}"
+    looks = [await http.get(url), await http.get(f"{url}/events")]
+    deeds = [await http.post(f"{url}/{deed}") for deed in ("cancel", "retry", "token")]
+    return [*looks, *deeds, await http.delete(url)]
+
+
 async def test_after_its_retention_a_job_is_gone(world: World, http: httpx2.AsyncClient) -> None:
     job = await world.finish(await world.a_job())
     world.clock.advance(30 * 86_400 - 1)
     assert (await http.get(f"/v1/jobs/{job.id}")).status_code == 200
     world.clock.advance(1)
-    for path in (f"/v1/jobs/{job.id}", f"/v1/jobs/{job.id}/events"):
-        answer = await http.get(path)
+    for answer in await _every_call(http, job.id):
         assert answer.status_code == 410
         assert answer.json()["type"] == "urn:tempa:problem:gone"
 
@@ -153,8 +160,7 @@ async def test_a_job_whose_row_is_gone_too_is_gone_to_its_account(
     job = await world.finish(await world.a_job())
     del world.jobs.rows[job.id]
     world.jobs.gone[job.account, job.id] = world.clock.now()
-    for path in (f"/v1/jobs/{job.id}", f"/v1/jobs/{job.id}/events"):
-        answer = await http.get(path)
+    for answer in await _every_call(http, job.id):
         assert answer.status_code == 410
         assert answer.json()["type"] == "urn:tempa:problem:gone"
     async with world.client(account="other") as theirs:
