@@ -16,8 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
+from tempa.adapters.stores.migrations import SCHEMA_VERSION
 from tempa.adapters.stores.postgres.connections import Address
-from tempa.adapters.stores.postgres.schema import prepare
+from tempa.adapters.stores.postgres.schema import prepare, version_of
 from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
@@ -192,3 +193,8 @@ async def test_the_bounds_of_one_transaction_are_nobody_elses(
 
 async def test_a_database_is_made_ready_by_way_of_the_pooler(pooled: str) -> None:
     await asyncio.gather(*(prepare(pooled) for _ in range(4)))
+
+    connection = await asyncpg.connect(pooled, statement_cache_size=0)
+    version = await version_of(connection)
+    await connection.close()
+    assert version == SCHEMA_VERSION
