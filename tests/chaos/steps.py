@@ -67,6 +67,12 @@ def _mixed(story: Story) -> None:
     client.read_feed()
 
 
+def _hold_all(story: Story) -> None:
+    """Jobs that go on for long at every worker, and so at each of the victims."""
+    story.hold_all()
+    _mixed(story)
+
+
 def _upload(story: Story) -> None:
     story.client.upload(b"solid\n" * story.number)
 
@@ -134,6 +140,7 @@ def _leave_an_orphan(story: Story) -> None:
 
 _MIXED = Step(_mixed)
 _STEPS = {
+    **{f"beat.{what}": Step(_hold_all) for what in ("asked", "in_commit", "answered")},
     **{f"upload.{what}": Step(_upload) for what in ("flushed", "moved", "stored", "recorded")},
     **{f"rescue.{what}": Step(_mixed, _leave_work) for what in ("seen", "taken")},
     **{f"clean.{what}": Step(_mixed, _let_lapse) for what in ("job_deleted", "file_deleted")},

@@ -85,6 +85,7 @@ class Story:
             self.check_patience(label)
             with contextlib.suppress(httpx2.HTTPError):  # lost with the server: asked again later
                 step.stir(self)
+        self._open_gates()  # else the jobs of this step hold all slots of the next
 
     def check_patience(self, what: str = "it") -> None:
         """Raises AssertionError when it has taken too long."""
@@ -104,9 +105,13 @@ class Story:
         (job_id,) = self._hold(1)
         return job_id
 
+    def hold_all(self) -> list[str]:
+        """As many such jobs as there are slots."""
+        return self._hold(SLOTS * max(1, len(self.house.processes) - 1))
+
     def fill(self) -> None:
         """Such jobs on all slots."""
-        for job_id in self._hold(SLOTS * max(1, len(self.house.processes) - 1)):
+        for job_id in self.hold_all():
             self.client.wait_past(job_id, "queued")
 
     def _hold(self, count: int) -> list[str]:
