@@ -179,7 +179,8 @@ def test_what_ran_and_what_was_not_delivered_goes_on_from_the_backup(
     receiver.release()
     tempa("restore", str(tmp_path / "backup"), "--data", str(tmp_path / "elsewhere"))
 
-    with Server(tmp_path / "elsewhere", ENVIRONMENT) as server, server.http() as http:
+    no_crash_may_count = {**ENVIRONMENT, "TEMPA_JOBS__MAX_CRASH_RETRIES": "0"}
+    with Server(tmp_path / "elsewhere", no_crash_may_count) as server, server.http() as http:
         (tmp_path / "pipe").open("wb").close()
         assert wait_for_end(http, running)["status"] == "completed"
         again = receiver.wait_for(2, PATIENCE_SECONDS)[-1]

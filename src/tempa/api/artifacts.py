@@ -26,8 +26,11 @@ router = APIRouter(tags=["artifacts"])
 
 _CHUNK_BYTES = 256 * 1024
 _EXPIRES = re.compile(r"[1-9][0-9]{0,11}")
+# Positions far outside of any file are valid, too; int() reads up to 4,300 digits. An empty element of
+# a list counts for nothing (RFC 9110, section 5.6.1.2).
 _RANGE = re.compile(
-    r"bytes=\s*(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P<suffix>[0-9]{1,18}))\s*", re.IGNORECASE
+    r"bytes=[\s,]*(?:(?P<first>[0-9]{1,4000})-(?P<last>[0-9]{1,4000})?|-(?P<suffix>[0-9]{1,4000}))[\s,]*",
+    re.IGNORECASE,
 )
 _FILE_HEADERS = ("ETag", "Accept-Ranges", "Content-Disposition")
 

@@ -51,7 +51,10 @@ _BODIES = {
     ),
 )
 async def upload_file(request: Request, parts: Parts, caller: JobsWriter) -> Response:
-    """The body is the file, or a form with the one field `file`. It is stored as it streams in."""
+    """The body is the file, or a form with the one field `file`. It is stored as it streams in.
+
+    There is no `Idempotency-Key` here: each upload is a file of its own, which expires.
+    """
     file_id = new_id("file")
     async with aclosing(_chunks(request, parts.limits.upload_bytes)) as chunks:
         stored = await _receive(parts, file_id, chunks)

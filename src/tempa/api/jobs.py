@@ -47,7 +47,11 @@ class JobPage(Page[JobView]):
 _FILTERS = [
     query("status", {"type": "string", "enum": [*Status]}, "Only jobs in this status."),
     query("engine", {"type": "string", "pattern": TEXT_PATTERN}, "Only jobs of this engine."),
-    query("tag", {"type": "string", "pattern": PAIR_PATTERN}, "Only jobs with this tag, as `name:value`."),
+    query(
+        "tag",
+        {"type": "string", "pattern": PAIR_PATTERN},
+        "Only jobs with this tag, as `name:value`. With colons in it, every way to read it counts.",
+    ),
     query("code", {"type": "string", "enum": [*CODES]}, "Only jobs that failed with this code."),
     query("since", {"type": "string", "format": "date-time"}, "Only jobs admitted at or after this time."),
 ]

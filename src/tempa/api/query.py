@@ -18,7 +18,7 @@ from tempa.jobs.intake import invalid
 
 PAGE_DEFAULT = 50
 TEXT_PATTERN = r"^[^\x00-\x1f\x7f]{1,256}$"
-PAIR_PATTERN = r"^[^\x00-\x1f\x7f:]{1,128}:[^\x00-\x1f\x7f]{0,512}$"
+PAIR_PATTERN = r"^[^\x00-\x1f\x7f]{1,128}:[^\x00-\x1f\x7f]{0,512}$"
 CURSOR_PATTERN = r"^[A-Za-z0-9_-]{4,80}$"
 
 _Value = TypeVar("_Value")
@@ -64,9 +64,9 @@ class Query:
         message = "Must be 1 to 256 characters, none of them control characters."
         return self._read(name, lambda text: text if _TEXT.fullmatch(text) else None, message, 256)
 
-    def pair(self, name: str) -> tuple[str, str] | None:
-        """`name:value`; the value may hold further colons, or be empty."""
-        return self._read(name, _pair, "Must be name:value.")
+    def pair(self, name: str) -> str | None:
+        """`name:value`, as it was given: both may hold further colons, the value may be empty."""
+        return self._read(name, lambda text: text if _PAIR.fullmatch(text) else None, "Must be name:value.")
 
     def time(self, name: str) -> datetime | None:
         """An RFC 3339 time with its zone, as UTC."""
@@ -116,11 +116,6 @@ def _whole(text: str, low: int, high: int) -> int | None:
 
 def _seconds(text: str, high: float) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) and float(text) <= high else None
-
-
-def _pair(text: str) -> tuple[str, str] | None:
-    name, _, value = text.partition(":")
-    return (name, value) if _PAIR.fullmatch(text) else None
 
 
 def _time(text: str) -> datetime | None:

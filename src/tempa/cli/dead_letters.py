@@ -8,7 +8,7 @@ import typer
 
 from tempa.cli import connect
 from tempa.cli.exits import FAULT, CommandFault, UsageFault
-from tempa.cli.output import Json, note, print_json, wants_json
+from tempa.cli.output import Json, note, print_json, sent, wants_json
 from tempa.cli.show import stamp
 from tempa.cli.table import print_table
 
@@ -30,7 +30,7 @@ def list_groups(as_json: Json = False) -> None:
     with connect.open_client() as tempa:
         groups = tempa.dead_letters()
     if wants_json(as_json):
-        print_json({"items": [group.model_dump(mode="json") for group in groups]})
+        print_json({"items": [sent(group) for group in groups]})
         return
     rows = [(each.group, each.count, each.reason, stamp(each.newest), each.url) for each in groups]
     print_table(("group", "letters", "reason", "newest", "address"), rows, "There are no dead letters.")
@@ -58,7 +58,7 @@ def show(
 
 def _print_letters(letters: list[DeliveryView], as_json: bool) -> None:
     if wants_json(as_json):
-        print_json({"items": [letter.model_dump(mode="json") for letter in letters]})
+        print_json({"items": [sent(letter) for letter in letters]})
         return
     rows = [
         (each.delivery_id, each.type, each.job_id, each.attempt_count, stamp(each.finished_at))
@@ -69,7 +69,7 @@ def _print_letters(letters: list[DeliveryView], as_json: bool) -> None:
 
 def _print_delivery(record: DeliveryRecord, as_json: bool) -> None:
     if wants_json(as_json):
-        print_json(record.model_dump(mode="json"))
+        print_json(sent(record))
         return
     print(f"{record.delivery_id}  {record.status}" + (f" ({record.reason})" if record.reason else ""))
     print(f"  {record.type} of {record.job_id}, to {record.url}")
@@ -112,7 +112,7 @@ def redrive(
     with connect.open_client() as tempa:
         answer = tempa.redrive(dry_run=dry_run, rate_per_second=rate, **conditions)
     if wants_json(as_json):
-        print_json(answer.model_dump(mode="json"))
+        print_json(sent(answer))
     elif dry_run and answer.matched:
         print(f"{answer.matched} would be sent again.")
     elif answer.matched:
@@ -131,7 +131,7 @@ def discard(
     with connect.open_client() as tempa:
         answer = tempa.discard(delivery_ids, reason)
     if wants_json(as_json):
-        print_json(answer.model_dump(mode="json"))
+        print_json(sent(answer))
     elif answer.discarded:
         print(f"{answer.discarded} discarded.")
     if not answer.discarded:

@@ -32,6 +32,11 @@ EXIT_CODES = {
     INTERRUPTED: "Ctrl-C; a job that was waited for goes on",
 }
 
+_SYSTEM_HINTS = {
+    errno.EADDRINUSE: "Give another port, for example --port 0.",
+    errno.ENOSPC: "Make room there, then do the same again.",
+    errno.EDQUOT: "Make room there, then do the same again.",
+}
 # The data directory's own; each says what to do.
 _OF_THE_DATA = frozenset({"CredentialsUnusable", "DirectoryInUse", "SchemaMismatch", "StoreUnavailable"})
 # The request itself is at fault: sending it again changes nothing.
@@ -175,7 +180,5 @@ def _detail(error: JobFailed) -> str | None:
 def _of_system(error: OSError) -> str:
     what = error.strerror or str(error)
     where = f"{error.filename}: " if error.filename else ""
-    hint = ""
-    if error.errno == errno.EADDRINUSE:
-        hint = " Give another port, for example --port 0."
-    return f"{where}{what}.{hint}"
+    hint = _SYSTEM_HINTS.get(error.errno or 0, "")
+    return f"{where}{what}.{hint and ' '}{hint}"

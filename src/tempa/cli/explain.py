@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.cli.show import plain, stamp
+from tempa.cli.show import place, plain, stamp, time_left
 from tempa.core.errors import CODES
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _dead_letter(letter: DeliveryView) -> list[str]:
 
 def _queued(job: JobView, engines: Sequence[Mapping[str, Any]]) -> list[str]:
     engine = next((engine for engine in engines if engine.get("name") == job.engine), None)
-    lines = [_place(job, engine)]
+    lines = [_place(job, engine), *_left(job)]
     if engines and engine is None:
         lines.append(f"No worker of this server offers {job.engine} now; the job waits until one does.")
     if job.attempt:
@@ -63,10 +63,11 @@ def _place(job: JobView, engine: Mapping[str, Any] | None) -> str:
     position = job.progress.queue_position
     if position is None:
         return f"It waits for a free worker{lane}, admitted {stamp(job.created_at)}."
-    ahead = {0: "It is next in the queue", 1: "One job is ahead of it"}
-    return (
-        f"{ahead.get(position, f'{position} jobs are ahead of it')}{lane}, admitted {stamp(job.created_at)}."
-    )
+    return f"{place(position)}{lane}, admitted {stamp(job.created_at)}."
+
+
+def _left(job: JobView) -> list[str]:
+    return [f"{left}." for left in (time_left(job.progress),) if left]
 
 
 def _processing(job: JobView, _: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -74,6 +75,7 @@ def _processing(job: JobView, _: Sequence[Mapping[str, Any]]) -> list[str]:
     done = f", {fraction:.0%} done" if fraction is not None else ""
     return [
         f"Attempt {job.attempt} of it runs since {stamp(job.started_at)}: {job.progress.stage}{done}.",
+        *_left(job),
         f"Watch it: tempa jobs events {job.job_id}",
     ]
 

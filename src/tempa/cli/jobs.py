@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempa.cli import connect, watch
-from tempa.cli.output import Json, note, print_json, print_json_line, wants_json
+from tempa.cli.output import Json, note, print_json, print_json_line, sent, wants_json
 from tempa.cli.show import plain, print_job, stamp
 from tempa.cli.submit import Key
 from tempa.cli.table import print_table
@@ -41,7 +41,7 @@ def list_jobs(
     with connect.open_client() as tempa:
         found = list(tempa.jobs(limit=limit, **conditions))
     if wants_json(as_json):
-        print_json({"items": [job.model_dump(mode="json") for job in found]})
+        print_json({"items": [sent(job) for job in found]})
         return
     rows = [
         (job.job_id, job.status, job.error.code if job.error else "", job.engine, stamp(job.created_at))
@@ -74,7 +74,7 @@ def cancel_job(job_id: JobId, as_json: Json = False) -> None:
     with connect.open_client() as tempa:
         view = tempa.cancel(job_id)
     if wants_json(as_json):
-        print_json(view.model_dump(mode="json"))
+        print_json(sent(view))
     else:
         print(f"{view.job_id}: {view.outcome.replace('_', ' ')} ({view.status})")
 
@@ -85,7 +85,7 @@ def retry_job(job_id: JobId, key: Key = None, as_json: Json = False) -> None:
     with connect.open_client() as tempa:
         handle = tempa.retry(job_id, idempotency_key=key)
     if wants_json(as_json):
-        print_json({**handle.ticket.model_dump(mode="json"), "replayed": handle.replayed})
+        print_json({**sent(handle.ticket), "replayed": handle.replayed})
     else:
         print(f"{handle.id} {handle.ticket.status}")
         note(f"Wait for it: tempa jobs wait {handle.id}")

@@ -6,12 +6,17 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempa.core.clock import rfc3339
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import BaseModel
 
 _ASKED = "tempa.json"
 
@@ -38,14 +43,19 @@ def command_wants_json(context: typer.Context) -> bool:
     return _ASKED in context.meta and wants_json(context.meta[_ASKED])
 
 
+def sent(view: BaseModel, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """An answer as the API gave it: what was not in it is not made up. Times are `print_json`'s to write."""
+    return view.model_dump(exclude=None if exclude is None else dict(exclude), exclude_unset=True)
+
+
 def print_json(value: Any) -> None:
-    """One JSON document."""
-    print(json.dumps(value, indent=2 if _is_terminal() else None, ensure_ascii=False))
+    """One JSON document; times as the API spells them, to the millisecond."""
+    print(json.dumps(value, indent=2 if _is_terminal() else None, ensure_ascii=False, default=_spelled))
 
 
 def print_json_line(value: Any) -> None:
     """One of many JSON documents, at once."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+    print(json.dumps(value, ensure_ascii=False, default=_spelled), flush=True)
 
 
 def note(line: str) -> None:
@@ -78,6 +88,11 @@ def unread() -> Iterator[None]:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def _spelled(value: Any) -> str:
+    assert isinstance(value, datetime), "answers are plain JSON, but for their times"
+    return rfc3339(value)
 
 
 def _is_terminal() -> bool:

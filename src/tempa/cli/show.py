@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.cli.output import print_json, wants_json
+from tempa.cli.output import print_json, sent, wants_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from tempa.jobs.wire import JobView
+    from tempa.jobs.wire import JobView, ProgressView
 
 _UNITS = {"volume": "mm3", "area": "mm2", "bounding_box": "mm", "center_of_mass": "mm"}
 _NOISE = 1e-9  # mm and its powers: a thousandth of the kernel's own tolerance, and less than anyone made
+_MINUTE, _HOUR = 60, 3600
+_TENTHS_BELOW = 9.95  # from here on whole seconds
 _LINK: dict[str, Any] = {"download_url": True, "expires_at": True}
 _LEADS_BACK: dict[str, Any] = {"retained_until": True, "result": {**_LINK, "artifacts": {"__all__": _LINK}}}
 
@@ -33,7 +35,7 @@ def print_job(job: JobView, as_json: bool, files: Sequence[Path] = (), *, stays:
 
 def job_document(job: JobView, *, stays: bool = True) -> dict[str, Any]:
     """The job for programs. One that goes with its server loses what leads back to it."""
-    return job.model_dump(mode="json", exclude=None if stays else _LEADS_BACK)
+    return sent(job, None if stays else _LEADS_BACK)
 
 
 def job_lines(job: JobView, *, stays: bool = True) -> list[str]:
@@ -41,10 +43,7 @@ def job_lines(job: JobView, *, stays: bool = True) -> list[str]:
     head = f"{job.job_id}  {job.status}"
     lines = [head + ("  (from the cache)" if job.cached else "")]
     lines.append(f"  {job.engine}, {_times(job)}")
-    if job.status == "queued" and job.progress.queue_position is not None:
-        lines.append(f"  {job.progress.queue_position} ahead of it in the queue")
-    if job.status == "processing":
-        lines.append(f"  {_stage(job)}, attempt {job.attempt}")
+    lines += [f"  {line}" for line in progress_lines(job)]
     if job.error is not None:
         lines.append(f"  {job.error.code}: {job.error.message}")
     if job.tags:
@@ -55,6 +54,52 @@ def job_lines(job: JobView, *, stays: bool = True) -> list[str]:
         kept = f", kept until {stamp(job.retained_until)}" if stays else ""
         lines.append(f"  artifacts: {names}{kept}")
     return lines
+
+
+def progress_lines(job: JobView) -> list[str]:
+    """Where a job is that has not ended, and how long it may still take."""
+    lines = []
+    if job.status == "queued" and job.progress.queue_position is not None:
+        lines.append(place(job.progress.queue_position))
+    if job.status == "processing":
+        lines.append(f"{_stage(job)}, attempt {job.attempt}")
+    if left := time_left(job.progress):
+        lines.append(left)
+    return lines
+
+
+def place(ahead: int) -> str:
+    """A place in the queue."""
+    return {0: "It is next in the queue", 1: "One job is ahead of it"}.get(
+        ahead, f"{ahead} jobs are ahead of it"
+    )
+
+
+def time_left(progress: ProgressView) -> str:
+    """What past jobs say of the rest of this one. Empty: there are none to learn from."""
+    if progress.eta_seconds is None:
+        return ""
+    low, high = progress.eta_range_seconds or (progress.eta_seconds, progress.eta_seconds)
+    if high <= 0:
+        return "Longer at it than past jobs: no telling when it ends"
+    if progress.eta_seconds <= 0:
+        return f"Longer at it than most past jobs: up to {duration(high)} more"
+    median, least, most = duration(progress.eta_seconds), duration(low), duration(high)
+    between = "" if least == median == most else f" (by past jobs, {least} to {most})"
+    return f"About {median} left{between}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: two units at most, and tenths only where they say something."""
+    if seconds < _TENTHS_BELOW:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    minutes = round(seconds / _MINUTE)
+    return f"{minutes // _MINUTE} h {minutes % _MINUTE} min"
 
 
 def measurement_lines(measurements: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from tempa.cli import connect, watch
 from tempa.cli.exits import UsageFault
-from tempa.cli.output import Json, note, print_json, wants_json
+from tempa.cli.output import Json, note, print_json, sent, wants_json
 from tempa.cli.show import print_job
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def submit(
             note(f"{handle.id} {handle.ticket.status}{again}")
             print_job(watch.wait(tempa, handle.id), as_json)
         elif wants_json(as_json):
-            print_json({**handle.ticket.model_dump(mode="json"), "replayed": handle.replayed})
+            print_json({**sent(handle.ticket), "replayed": handle.replayed})
         else:
             print(f"{handle.id} {handle.ticket.status}{again}")
             note(f"Wait for it: tempa jobs wait {handle.id}")

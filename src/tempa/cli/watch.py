@@ -9,6 +9,7 @@ import typer
 
 from tempa.cli.exits import INTERRUPTED, of_passing_job
 from tempa.cli.output import note
+from tempa.cli.show import progress_lines
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,6 +27,8 @@ def wait(tempa: Client, job_id: str, timeout_seconds: float | None = None, *, st
 
     try:
         if timeout_seconds is None and sys.stderr.isatty():
+            for line in progress_lines(tempa.job(job_id)):
+                note(line)
             _show_stages(tempa, job_id)
         return tempa.wait(job_id, timeout_seconds)
     except (JobFailed, JobCanceled) as error:

@@ -323,7 +323,7 @@ class JobFilter:
 
     status: Status | None = None
     engine: str | None = None
-    tag: tuple[str, str] | None = None
+    tag: str | None = None  # name:value; both may hold colons, and every way to read it counts
     code: str | None = None
     since: datetime | None = None
 

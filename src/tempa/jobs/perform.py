@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tempa.core.clock import Clock
     from tempa.core.metrics import Meter
     from tempa.core.work import Bell, Wake
-    from tempa.jobs.model import Claimed, Job
+    from tempa.jobs.model import Claimed, Job, Lease
     from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
 
 _logger = logging.getLogger(__name__)
@@ -152,6 +152,7 @@ class Performer:
         else:
             lost = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
             _logger.warning("the lease was lost: the kernel was stopped, nothing was written", extra=lost)
+            await self._drop(claimed, fenced_off=True)
 
     def _ending(self, task: asyncio.Task[Ending | None], claimed: Claimed) -> Ending | None:
         error = task.exception()
@@ -185,7 +186,7 @@ class Performer:
             twin = await self.store.finished_twin(job)
             if twin is None or twin.result is None:
                 return None
-            copied = await self.artifacts.copy(_prefix(claimed), twin.result.artifacts)
+            copied = await self.artifacts.copy(prefix(claimed.lease), twin.result.artifacts)
         except (StoreUnavailable, OSError):
             _logger.warning("the result of equal work cannot be had", exc_info=True, extra={"job_id": job.id})
             return None
@@ -199,7 +200,7 @@ class Performer:
         if engine is None:  # switched off while the job waited
             return self._after(TempaError("ENGINE_UNAVAILABLE"), claimed)
         try:
-            folder = self.artifacts.scratch(_prefix(claimed))
+            folder = self.artifacts.scratch(prefix(claimed.lease))
         except OSError as error:
             return self._after(_not_stored(error), claimed)
         order = Order(
@@ -227,7 +228,7 @@ class Performer:
 
     async def _publish(self, claimed: Claimed, order: Order, made: Made, usage: Usage) -> Ending:
         try:
-            kept = await self.artifacts.keep(_prefix(claimed), order.folder, made.files)
+            kept = await self.artifacts.keep(prefix(claimed.lease), order.folder, made.files)
         except OSError as error:
             return self._after(_not_stored(error), claimed, usage)
         return Completed(result=Result(artifacts=kept, measurements=made.measurements), usage=usage)
@@ -291,6 +292,25 @@ class Performer:
             self._tell(claimed, ending)
         else:
             _logger.warning("fenced off: another epoch holds this job", extra={"job_id": claimed.job.id})
+        if not (written and isinstance(ending, Completed)):
+            await self._drop(claimed, fenced_off=not written)
+
+    async def _drop(self, claimed: Claimed, *, fenced_off: bool) -> None:
+        """Delete what the attempt kept and did not publish. What stays goes with its job.
+
+        Fenced off, it may have published all the same: a commit whose answer was lost is asked for again.
+        """
+        try:
+            if not (fenced_off and await self._has_published(claimed)):
+                await self.artifacts.delete(prefix(claimed.lease))
+        except (StoreUnavailable, OSError):
+            extra = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
+            _logger.warning("files of an attempt are left behind", exc_info=True, extra=extra)
+
+    async def _has_published(self, claimed: Claimed) -> bool:
+        job = await self.store.job_by_id(claimed.job.id)
+        kept = job.result.artifacts if job is not None and job.result is not None else ()
+        return any(one.key.startswith(f"{prefix(claimed.lease)}/") for one in kept)
 
     def _tell(self, claimed: Claimed, ending: Ending) -> None:
         engine, step = claimed.job.request.engine, str(STEP_OF_ENDING[type(ending)])
@@ -302,9 +322,9 @@ class Performer:
             self.meter.count("tempa_jobs_cached_total", engine=engine)
 
 
-def _prefix(claimed: Claimed) -> str:
-    """Where this attempt's files lie: no other attempt's, so nothing of it is reached unless it publishes."""
-    return f"{claimed.job.id}.a{claimed.lease.epoch}"
+def prefix(lease: Lease) -> str:
+    """Where an attempt's files lie: no other attempt's, so nothing of it is reached unless it publishes."""
+    return f"{lease.job_id}.a{lease.epoch}"
 
 
 def _not_stored(error: OSError) -> TempaError:

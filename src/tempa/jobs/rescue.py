@@ -10,15 +10,15 @@ from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable, TempaError
 from tempa.core.work import pause
 from tempa.jobs.model import Canceled, Usage
-from tempa.jobs.perform import after_failure, job_error
+from tempa.jobs.perform import after_failure, job_error, prefix
 
 if TYPE_CHECKING:
     import asyncio
     import random
 
     from tempa.core.metrics import Meter
-    from tempa.jobs.model import Claimed, Ending
-    from tempa.jobs.ports import JobStore
+    from tempa.jobs.model import Claimed, Ending, Lease
+    from tempa.jobs.ports import ArtifactStore, JobStore
 
 _logger = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class Rescuer:
     """Takes over expired leases. Not a job itself: killing it delays rescue, never loses it."""
 
     store: JobStore
+    artifacts: ArtifactStore
     meter: Meter
     rng: random.Random
     max_crash_retries: int
@@ -58,10 +59,23 @@ class Rescuer:
                 if taken:
                     lost = {"job_id": claimed.job.id, "attempt": claimed.lease.epoch}
                     _logger.warning("job taken over: its lease had run out", extra=lost)
+                    await self._drop(claimed.lease)
         self.meter.count("tempa_jobs_rescued_total", count)
         return count
 
+    async def _drop(self, lease: Lease) -> None:
+        """Delete what the attempt had kept: it can publish nothing from here on.
+
+        A worker that is alive after all and keeps its files now is fenced off, and deletes them itself.
+        """
+        try:
+            await self.artifacts.delete(prefix(lease))
+        except OSError as error:
+            extra = {"job_id": lease.job_id, "attempt": lease.epoch}
+            _logger.warning("files of a lost attempt stay: %s", error.strerror or error, extra=extra)
+
     def _ending(self, claimed: Claimed) -> Ending:
+        """No usage: what a lost worker did is unknown, and its loss is ours, not the account's."""
         if claimed.job.cancel_requested:
             return Canceled()
         return after_failure(

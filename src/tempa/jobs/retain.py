@@ -37,7 +37,8 @@ _DAY_SECONDS = 86_400.0
 class Janitor:
     """Deletes artifacts past `retained_until`, uploads past `expires_at`, bytes that are nobody's, old rows.
 
-    What a fenced-off attempt had kept lies under its own epoch, unreachable, and goes with its job.
+    What an attempt kept and did not publish is deleted when it ends or is taken over. What a crash left of
+    that lies under its own epoch, unreachable, and goes with its job.
     """
 
     store: JobStore

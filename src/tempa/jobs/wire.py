@@ -24,7 +24,9 @@ class Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def _each_once(names: list[str]) -> list[str]:
+def _some_each_once(names: list[str]) -> list[str]:
+    if not names:  # not the default three: whoever sends an empty list wants none, and no URL says that
+        raise PydanticCustomError("empty", "Name at least one event, or leave it out")
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:
         raise PydanticCustomError("repeated", "Each event once; {name} is there twice", {"name": twice[:80]})
@@ -34,8 +36,8 @@ def _each_once(names: list[str]) -> list[str]:
 # What an entry may be is checked at the door, which names the entries that are none.
 EventNames = Annotated[
     list[Annotated[str, Field(json_schema_extra={"enum": [*WEBHOOK_EVENTS]})]],
-    Field(max_length=len(WEBHOOK_EVENTS), json_schema_extra={"uniqueItems": True}),
-    AfterValidator(_each_once),
+    Field(max_length=len(WEBHOOK_EVENTS), json_schema_extra={"minItems": 1, "uniqueItems": True}),
+    AfterValidator(_some_each_once),
 ]
 
 
@@ -49,7 +51,8 @@ class JobOptions(Strict):
     )
     webhook_events: EventNames | None = Field(
         None,
-        description="Which events to send there, each once. Default: completed, failed and canceled.",
+        description="Which events to send there, each once; at least one. "
+        "Default: completed, failed and canceled.",
     )
     deadline_seconds: float | None = Field(
         None,

@@ -101,9 +101,18 @@ def _is_secret(text: str) -> bool:
 def write_private(path: Path, text: str, *, replace: bool = True) -> None:
     """Write a file for its owner only (0600), whole or not at all, and durably.
 
-    Without `replace` one that is there by then stays.
+    Without `replace` one that is there by then stays. Raises OSError, which names the file.
     """
     passing = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _write_by(passing, path, text, replace=replace)
+    except OSError as error:  # a write that found no room names no file, and leaves half of one
+        with contextlib.suppress(OSError):
+            passing.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _write_by(passing: Path, path: Path, text: str, *, replace: bool) -> None:
     passing.unlink(missing_ok=True)
     descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING
 from tempa.adapters.stores.migrations import SCHEMA_VERSION, newer
 from tempa.adapters.stores.sqlite.backup import skip_positions
 from tempa.adapters.stores.sqlite.lock import DirectoryLock
+from tempa.adapters.stores.sqlite.store import SqliteStore
+from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
+from tempa.jobs.model import Released
 from tempa.wiring.backup import ARTIFACTS_FOLDER, SHARED
 from tempa.wiring.backup_files import (
     BackupFault,
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from tempa.wiring.settings import Settings
 
 _LOCK_FILE = "lock"
+_BATCH = 100
 _PASSING = ".restoring"
 _ASIDE = "before-restore-"
 
@@ -121,9 +126,25 @@ def _unpack(backup: Reader, manifest: Manifest, source: Path, passing: Path, tol
         _unpack_one(backup, entry, source, passing)
         told("files", done, len(manifest.files))
     skip_positions(passing / DATABASE_FILE)
+    asyncio.run(_hand_back(passing / DATABASE_FILE))
     if os.geteuid() == 0:
         _give_to_owner(passing)
     flush_tree(passing)
+
+
+async def _hand_back(database: Path) -> None:
+    """Queue what ran when the backup was made, as a drain does: its workers did not crash.
+
+    Else the server's start would count each as one whose worker was lost, and its next crash as the last.
+    """
+    store = await SqliteStore.open(database, clock=SystemClock(), wake=InProcessWake())
+    try:
+        await store.void_leases()
+        while running := await store.expired(_BATCH):
+            for claimed in running:
+                await store.take_over(claimed.lease, Released())
+    finally:
+        await store.close()
 
 
 def _unpack_one(backup: Reader, entry: Entry, source: Path, passing: Path) -> None:

@@ -66,6 +66,7 @@ def rescuer(parts: Parts) -> Rescuer:
     """Ends or requeues the jobs of workers that have gone."""
     return Rescuer(
         store=parts.jobs,
+        artifacts=parts.artifacts,
         meter=parts.meter,
         rng=random.SystemRandom(),
         max_crash_retries=parts.settings.jobs.max_crash_retries,

@@ -79,7 +79,7 @@ async def serve(
         listener = _listen(settings.server.host, settings.server.port) if listen else None
         url = None if listener is None else _url(settings.server.host, listener)
         public_url = _public_url(settings, url if API in roles else None, mints="deliverer" in roles)
-        async with _open_parts(settings, deployment, artifacts, public_url) as parts:
+        async with open_parts(settings, deployment, artifacts, public_url) as parts:
             ready = Ready(
                 url=url,
                 api_key=deployment.credentials.api_key,
@@ -89,7 +89,34 @@ async def serve(
                 version=__version__,
             )
             with _ready_files(ready_file, None if settings.store.shared else data_dir) as files:
-                await run(parts, roles, listener, stop, lambda: _announce(ready, files, on_ready))
+                said = _Saying(lambda: _announce(ready, files, on_ready), stop)
+                await run(parts, roles, listener, stop, said.announce)
+            said.check()
+
+
+@dataclass
+class _Saying:
+    """Says that we serve. If it cannot be said (a full disk), we stop as if asked to: nobody would find us.
+
+    What was raised within the running roles would take their jobs down without handing them back.
+    """
+
+    say: Callable[[], None]
+    stop: asyncio.Event
+    fault: OSError | None = None
+
+    def announce(self) -> None:
+        """Say it, once we serve."""
+        try:
+            self.say()
+        except OSError as fault:
+            self.fault = fault
+            self.stop.set()
+
+    def check(self) -> None:
+        """Raise what kept us from saying it."""
+        if self.fault is not None:
+            raise self.fault
 
 
 @contextlib.contextmanager
@@ -121,9 +148,10 @@ def _public_url(settings: Settings, url: str | None, *, mints: bool) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _open_parts(
+async def open_parts(
     settings: Settings, deployment: Deployment, artifacts: LocalArtifacts, public_url: str
 ) -> AsyncGenerator[Parts, None]:
+    """The ports on top of `deployment`, each with its implementation; links begin with `public_url`."""
     clock = SystemClock()
     key = settings.links.key
     link_keys = (bytes.fromhex(key) if key else deployment.credentials.derive("links"),)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -106,6 +107,26 @@ def test_commands_find_the_local_server(served: Served, request_file: str, tmp_p
     assert [Path(file).read_text() for file in job["files"]] == ["trial 0\n"]
     assert [json.loads(line)["type"] for line in events][-1] == "job.completed"
     assert "started for this command" not in ran.stderr
+
+
+def test_json_is_what_the_api_answers(served: Served, request_file: str) -> None:
+    job_id = json.loads(tempa(served.home, "submit", request_file, "--wait").stdout.splitlines()[-1])[
+        "job_id"
+    ]
+    key = {"Authorization": f"Bearer {served.ready['api_key']}"}
+    answer = httpx2.get(f"{served.ready['url']}/v1/jobs/{job_id}", headers=key).json()
+
+    printed = json.loads(tempa(served.home, "jobs", "get", job_id).stdout)
+
+    assert without_links(printed) == without_links(answer)
+
+
+def without_links(job: dict[str, Any]) -> dict[str, Any]:
+    """Links are minted anew for each answer."""
+    result = job["result"]
+    minted = {"download_url": None, "expires_at": None}
+    artifacts = [{**artifact, **minted} for artifact in result["artifacts"]]
+    return {**job, "result": {**result, **minted, "artifacts": artifacts}}
 
 
 def test_a_job_that_fails_ends_the_wait_with_3(served: Served, tmp_path: Path) -> None:

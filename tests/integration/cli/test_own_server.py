@@ -137,6 +137,22 @@ def test_the_demo_takes_its_server_with_it(home: dict[str, str], tmp_path: Path)
     assert list(tmp_path.glob("demo/**/ready.json")) == []
 
 
+def test_a_ready_file_that_cannot_be_written_is_one_line(home: dict[str, str], tmp_path: Path) -> None:
+    """Found only once it serves: the name of the file that is renamed into place is too long."""
+    ready = tmp_path / ("r" * 250)
+    result = subprocess.run(
+        [sys.executable, "-m", "tempa", "up", "--port", "0", "--ready-file", str(ready)],
+        env=home,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"{ready}: File name too long.\n"
+
+
 @pytest.mark.parametrize("kind", ["a pipe that nobody reads", "a full disk", "closed"])
 def test_up_serves_whoever_reads_what_it_prints(home: dict[str, str], tmp_path: Path, kind: str) -> None:
     ready = tmp_path / "ready.json"

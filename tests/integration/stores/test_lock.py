@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -97,3 +98,15 @@ def test_a_lock_file_with_nonsense_in_it_names_nobody(tmp_path: Path) -> None:
 
         with pytest.raises(DirectoryInUse, match="another process"):
             DirectoryLock(tmp_path)
+
+
+def test_on_a_full_disk_the_lock_is_held_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", no_room)
+    with DirectoryLock(tmp_path), pytest.raises(DirectoryInUse) as caught:
+        DirectoryLock(tmp_path)
+    assert caught.value.pid is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import stat
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -101,3 +103,19 @@ def _fail_with(api_key: str) -> None:
         assert len(api_key) / 0
     except ZeroDivisionError:
         logging.getLogger("tempa.test").exception("it failed", extra={"job_id": "cad_1"})
+
+
+def test_a_private_file_that_finds_no_room_is_named_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_private(tmp_path / "a", "one")
+
+    def no_room(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as fsync does: without a name
+
+    monkeypatch.setattr(os, "fsync", no_room)
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path / 'a'}'"):
+        write_private(tmp_path / "a", "two")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "one"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
 import shutil
 import tarfile
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,20 @@ import pytest
 
 from tempa.adapters.stores.migrations import SCHEMA_VERSION, SchemaMismatch
 from tempa.adapters.stores.sqlite.lock import DirectoryInUse, DirectoryLock
+from tempa.adapters.stores.sqlite.store import SqliteStore
+from tempa.adapters.wakes.in_process import InProcessWake
+from tempa.jobs.model import Status
+from tempa.testing.clock import ManualClock
+from tempa.testing.contracts.bench import StoreBench
+from tempa.testing.contracts.samples import ACCOUNT
+from tempa.wiring.backup import back_up
 from tempa.wiring.backup_files import BackupFault
+from tempa.wiring.credentials import load_credentials
 from tempa.wiring.restore import restore
 from tempa.wiring.settings import load_settings
 from tests.integration.wiring.directories import (
     FORMS,
+    SETTINGS,
     content,
     everything,
     position,
@@ -29,7 +40,7 @@ from tests.integration.wiring.directories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from tests.integration.wiring.directories import Directory
 
@@ -174,6 +185,37 @@ def test_a_restored_feed_gives_no_position_that_was_given_before(
 
     assert given > position(directory.path / "tempa.db") + 30 * 86_400 * 100_000
     assert given < 2**53 / 1000
+
+
+async def test_what_ran_is_handed_back_and_counts_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    load_credentials(tmp_path / "there")
+    async with opened(tmp_path / "there") as bench:
+        running, canceled = await bench.start(), await bench.start()
+        await bench.store.cancel(ACCOUNT, canceled.job.id)
+        await asyncio.to_thread(back_up, SETTINGS, tmp_path / "there", tmp_path / "backup", unheard)
+
+    await asyncio.to_thread(restored, tmp_path / "backup", tmp_path / "here")
+
+    async with opened(tmp_path / "here") as bench:
+        job = await bench.reread(running.job)
+        log = await bench.store.job_events(job.id, 0, 10)
+        assert (job.status, job.epoch, job.crash_count, job.retry_count) == (Status.QUEUED, 1, 0, 0)
+        assert [event.type for event in log] == ["job.queued", "job.started", "job.retrying"]
+        assert (await bench.reread(canceled.job)).status is Status.CANCELED
+        assert await bench.store.void_leases() == 0
+
+
+@asynccontextmanager
+async def opened(data_dir: Path) -> AsyncIterator[StoreBench]:
+    """The store of a data directory."""
+    clock = ManualClock()
+    wake = InProcessWake(clock)
+    store = await SqliteStore.open(data_dir / "tempa.db", clock=clock, wake=wake)
+    try:
+        yield StoreBench(store=store, clock=clock, wake=wake)
+    finally:
+        await store.close()
 
 
 def test_restores_one_after_the_other_each_keep_what_was_there(directory: Directory, tmp_path: Path) -> None:

@@ -169,6 +169,16 @@ async def test_bytes_that_could_not_be_entered_are_dropped(world: World, http: h
     assert nothing_is_left(world)
 
 
+async def test_each_upload_is_a_file_of_its_own_whatever_key_it_has(http: httpx2.AsyncClient) -> None:
+    key = {"Idempotency-Key": "order-17"}
+    first, again, other = [
+        await http.post("/v1/files", content=content, headers=key) for content in (b"a", b"a", b"b")
+    ]
+    assert [answer.status_code for answer in (first, again, other)] == [201] * 3
+    assert first.json()["sha256"] == again.json()["sha256"] != other.json()["sha256"]
+    assert len({answer.json()["file_id"] for answer in (first, again, other)}) == 3
+
+
 async def test_a_full_disk_is_503(world: World, http: httpx2.AsyncClient) -> None:
     (world.folder / ".tempa" / "scratch").rmdir()
     (world.folder / ".tempa" / "scratch").touch()  # no folder can be made there

@@ -202,7 +202,7 @@ async def test_filters_reach_the_store(world: World, http: httpx2.AsyncClient) -
         JobFilter(
             status=Status.FAILED,
             engine="occt",
-            tag=("part", "a:b"),
+            tag="part:a:b",
             code="KERNEL_TIMEOUT",
             since=datetime(2026, 11, 30, 12, 0, 0, 500_000, tzinfo=UTC),
         )

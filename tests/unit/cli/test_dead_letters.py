@@ -66,7 +66,7 @@ def test_a_groups_letters_are_shown(server: FakeServer, tempa: Terminal) -> None
 ATTEMPTS = [
     {
         "attempt": 1,
-        "started_at": "2026-01-01T00:00:00Z",
+        "started_at": "2026-01-01T00:00:00.000Z",
         "outcome": "retry",
         "http_status": 503,
         "error": None,
@@ -77,7 +77,7 @@ ATTEMPTS = [
     },
     {
         "attempt": 2,
-        "started_at": "2026-01-01T00:05:00Z",
+        "started_at": "2026-01-01T00:05:00.000Z",
         "outcome": "dead",
         "http_status": None,
         "error": "connection refused",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.unit.cli.conftest import FakeServer, Terminal
 
 STEP = b"ISO-10303-21;\n"
-TICKET = {"job_id": "cad_1", "status": "queued", "created_at": "2026-01-01T00:00:00Z"}
+TICKET = {"job_id": "cad_1", "status": "queued", "created_at": "2026-01-01T00:00:00.000Z"}
 
 
 def completed(view: Callable[..., dict[str, Any]]) -> dict[str, Any]:
@@ -247,14 +247,46 @@ class TestJobs:
     def test_one_job_in_words(
         self, server: FakeServer, tempa: Terminal, job_view: Callable[..., Any]
     ) -> None:
-        progress = {"stage": "meshing", "fraction": 0.4}
+        left = {"eta_seconds": 20.0, "eta_range_seconds": [15.0, 40.0]}
+        progress = {"stage": "meshing", "fraction": 0.4, **left}
         server.on_json("GET /v1/jobs/cad_1", job_view("processing", progress=progress, tags={"order": "17"}))
 
         shown = tempa.show("jobs", "get", "cad_1").stdout
 
         assert shown.startswith("cad_1  processing\n")
-        assert "meshing 40%, attempt 1" in shown
+        assert "\n  meshing 40%, attempt 1\n  About 20 s left (by past jobs, 15 s to 40 s)\n" in shown
         assert "tags: order=17" in shown
+
+    def test_a_job_that_waits_has_its_place_and_its_time_in_words(
+        self, server: FakeServer, tempa: Terminal, job_view: Callable[..., Any]
+    ) -> None:
+        progress = {
+            "stage": "queued",
+            "queue_position": 2,
+            "eta_seconds": 400.0,
+            "eta_range_seconds": [90, 4000],
+        }
+        server.on_json("GET /v1/jobs/cad_1", job_view("queued", progress=progress))
+
+        shown = tempa.show("jobs", "get", "cad_1").stdout.splitlines()
+
+        assert shown[2:] == [
+            "  2 jobs are ahead of it",
+            "  About 6 min 40 s left (by past jobs, 1 min 30 s to 1 h 7 min)",
+        ]
+
+    def test_json_is_what_the_server_said(
+        self, server: FakeServer, tempa: Terminal, job_view: Callable[..., Any]
+    ) -> None:
+        said = job_view("completed", created_at="2026-01-01T00:00:00.120Z", deadline_at=None)
+        ended = {"started_at": "2026-01-01T00:00:00.001Z", "completed_at": "2026-01-01T00:00:02.000Z"}
+        said |= {**ended, "retained_until": "2026-01-31T00:00:00.120Z"}
+        server.on_json("GET /v1/jobs/cad_1", said)
+        server.on_json("GET /v1/jobs", {"items": [said], "next_cursor": None})
+
+        assert json.loads(tempa.run("jobs", "get", "cad_1").stdout) == said
+        assert json.loads(tempa.run("jobs", "wait", "cad_1").stdout) == said
+        assert json.loads(tempa.run("jobs", "ls").stdout) == {"items": [said]}
 
     @pytest.mark.parametrize(
         ("outcome", "status"),

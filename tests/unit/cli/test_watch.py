@@ -50,13 +50,19 @@ def test_at_a_terminal_the_stages_are_shown_before_the_job_is_looked_at(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     server.on("GET /v1/jobs/cad_1/events", stream())
-    server.on_json("GET /v1/jobs/cad_1", job_view("completed"))
+    waiting = {"stage": "queued", "queue_position": 3, "eta_seconds": 75.2, "eta_range_seconds": [60.4, 90.0]}
+    server.on_json("GET /v1/jobs/cad_1", job_view("queued", progress=waiting), job_view("completed"))
 
     with connect.open_client() as tempa:
         assert watch.wait(tempa, "cad_1").status == "completed"
 
-    assert [request.url.path for request in server.requests] == ["/v1/jobs/cad_1/events", "/v1/jobs/cad_1"]
-    assert capsys.readouterr().out == ""  # stdout is for the result
+    asked = [request.url.path for request in server.requests]
+    assert asked == ["/v1/jobs/cad_1", "/v1/jobs/cad_1/events", "/v1/jobs/cad_1"]
+    told = capsys.readouterr()
+    assert told.err.startswith(
+        "3 jobs are ahead of it\nAbout 1 min 15 s left (by past jobs, 1 min 0 s to 1 min 30 s)\n"
+    )
+    assert told.out == ""  # stdout is for the result
 
 
 @pytest.mark.parametrize(

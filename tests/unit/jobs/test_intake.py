@@ -218,6 +218,14 @@ def test_options_are_strict(option: Mapping[str, Any]) -> None:
     assert refusal.errors[0].pointer.startswith("/" + next(iter(option)))
 
 
+def test_a_list_of_no_events_is_not_the_default_one() -> None:
+    hook = {"parameters": {"length": 1}, "webhook_url": "https://93.184.215.14/"}
+    (problem,) = refused({**hook, "webhook_events": []}).errors
+    assert problem.pointer == "/webhook_events"
+    assert problem.message == "Name at least one event, or leave it out."
+    assert read({**hook, "webhook_events": None}).webhook_events == ()
+
+
 def test_an_integral_float_is_an_integer() -> None:
     assert read({"parameters": {"length": 1}, "priority": 7.0}).priority == 7
 

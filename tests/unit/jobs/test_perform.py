@@ -81,6 +81,7 @@ class OneJobStore:
     asked: list[Job] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)
     fenced_off: bool = False
+    published: Job | None = None  # what is written of the job by now
     answers: list[BeatAnswer | StoreUnavailable] = field(default_factory=list)  # to beats; then all is well
     beats: list[Beat] = field(default_factory=list)
 
@@ -102,6 +103,11 @@ class OneJobStore:
         self.endings.append(ending)
         return not self.fenced_off
 
+    async def job_by_id(self, job_id: str) -> Job | None:
+        if self.away:
+            raise StoreUnavailable
+        return self.published
+
 
 @dataclass
 class Shelf:
@@ -110,6 +116,7 @@ class Shelf:
     keys: set[str] = field(default_factory=lambda: {OLD.key})
     full: bool = False
     sealed: bool = False
+    deleted: list[str] = field(default_factory=list)
 
     def scratch(self, name: str) -> Path:
         if self.sealed:
@@ -129,6 +136,11 @@ class Shelf:
         return tuple(replace(one, key=f"{prefix}/{one.name}") for one in artifacts)
 
     async def discard(self, folder: Path) -> None: ...
+
+    async def delete(self, prefix: str) -> None:
+        self.deleted.append(prefix)
+        if self.sealed:
+            raise OSError(5, "Input/output error")
 
 
 class ShelfWithoutCopies(Shelf):
@@ -286,6 +298,47 @@ async def test_a_twin_that_cannot_be_had_costs_a_run_and_not_the_job(bench: Benc
 
     assert isinstance(ending, Completed)
     assert (ending.cached, ending.result.artifacts, runs(bench)) == (False, (NEW,), 1)
+
+
+async def test_what_was_published_stays(bench: Bench) -> None:
+    await bench.perform()
+
+    assert bench.shelf.deleted == []
+
+
+async def test_what_a_fenced_off_attempt_kept_goes(bench: Bench) -> None:
+    """It was taken for lost, its files were deleted then, and it kept them all the same."""
+    other = replace(NEW, key=f"{ID}.a12/model.step")
+    bench.store.fenced_off = True
+    bench.store.published = a_job(id=ID, result=Result(artifacts=(other,), measurements={}))
+
+    await bench.perform()
+
+    assert bench.shelf.deleted == [f"{ID}.a1"]
+
+
+async def test_what_was_published_by_a_commit_whose_answer_was_lost_stays(bench: Bench) -> None:
+    bench.store.fenced_off = True
+    bench.store.published = a_job(id=ID, result=Result(artifacts=(NEW,), measurements={}))
+
+    await bench.perform()
+
+    assert bench.shelf.deleted == []
+
+
+async def test_who_cannot_know_whether_it_was_published_deletes_nothing(bench: Bench) -> None:
+    bench.store.fenced_off = bench.store.away = True
+
+    await bench.perform()
+
+    assert bench.shelf.deleted == []
+
+
+async def test_what_an_attempt_kept_before_it_had_to_stop_goes(bench: Bench, host: PatientHost) -> None:
+    bench.draining.set()
+
+    assert isinstance(await bench.perform(), Released)
+    assert bench.shelf.deleted == [f"{ID}.a1"]
 
 
 async def test_a_failure_is_the_jobs_own(bench: Bench) -> None:

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from tempa.core.errors import StoreUnavailable
-from tempa.jobs.model import Canceled, Claimed, Ending, Failed, Job, JobError, Lease, Retried, Status
+from tempa.jobs.model import (
+    Canceled,
+    Claimed,
+    Ending,
+    Failed,
+    Job,
+    JobError,
+    Lease,
+    Released,
+    Retried,
+    Status,
+    Usage,
+)
 from tempa.jobs.rescue import Rescuer
 from tests.unit.jobs.samples import PATIENCE_SECONDS, Tally, a_job
 
 if TYPE_CHECKING:
-    from tempa.jobs.ports import JobStore
+    from tempa.jobs.ports import ArtifactStore, JobStore
 
 
 @dataclass
@@ -66,15 +78,30 @@ class LostStore:
 
 
 @dataclass
+class Shelf:
+    """What was deleted; `sick`: nothing can be."""
+
+    deleted: list[str] = field(default_factory=list)
+    sick: bool = False
+
+    async def delete(self, prefix: str) -> None:
+        if self.sick:
+            raise OSError(5, "Input/output error")
+        self.deleted.append(prefix)
+
+
+@dataclass
 class Bench:
     """A rescuer and what it touches."""
 
     store: LostStore = field(default_factory=LostStore)
+    shelf: Shelf = field(default_factory=Shelf)
     tally: Tally = field(default_factory=Tally)
 
     def rescuer(self) -> Rescuer:
         return Rescuer(
             store=cast("JobStore", self.store),
+            artifacts=cast("ArtifactStore", self.shelf),
             meter=self.tally,
             rng=random.Random(1),
             max_crash_retries=1,
@@ -98,6 +125,37 @@ async def test_a_job_whose_worker_is_lost_is_tried_once_more(bench: Bench) -> No
     assert isinstance(over, Failed)
     assert over.error.code == "WORKER_LOST"
     assert bench.tally.counted["tempa_jobs_rescued_total"] == 2
+
+
+async def test_what_a_lost_worker_used_is_nobodys_to_pay(bench: Bench) -> None:
+    lost = [
+        bench.store.lose(1),
+        bench.store.lose(2, crash_count=1),
+        bench.store.lose(3, cancel_requested=True),
+    ]
+
+    await bench.rescuer().rescue()
+
+    endings = [bench.store.endings[job_id] for job_id in lost]
+    assert [type(ending) for ending in endings] == [Retried, Failed, Canceled]
+    assert all(not isinstance(ending, Released) and ending.usage == Usage() for ending in endings)
+
+
+async def test_files_of_a_lost_attempt_go_and_of_one_that_came_back_stay(bench: Bench) -> None:
+    lost, back = bench.store.lose(1), bench.store.lose(2)
+    bench.store.back.add(back)
+
+    await bench.rescuer().rescue()
+
+    assert bench.shelf.deleted == [f"{lost}.a3"]
+
+
+async def test_files_that_cannot_be_deleted_hold_up_no_rescue(bench: Bench) -> None:
+    bench.shelf.sick = True
+    lost = [bench.store.lose(number) for number in range(3)]
+
+    assert await bench.rescuer().rescue() == 3
+    assert sorted(bench.store.endings) == lost
 
 
 @pytest.mark.parametrize("crash_count", [0, 1])

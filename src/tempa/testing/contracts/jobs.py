@@ -117,18 +117,29 @@ class LookingContract:
         assert await _list(bench, JobFilter(since=since)) == [new.id]
         assert await _list(bench, JobFilter(since=since - timedelta(days=1))) == [new.id, old.id]
         assert await _list(bench, JobFilter(since=since + timedelta(milliseconds=1))) == []
-        assert await _list(bench, JobFilter(tag=("a.b", 'x"y'))) == [old.id]
-        assert await _list(bench, JobFilter(tag=("%", "_"))) == [new.id]
-        assert await _list(bench, JobFilter(tag=("c", "2"))) == [new.id]
-        assert await _list(bench, JobFilter(tag=("a", "x"))) == []
+        assert await _list(bench, JobFilter(tag='a.b:x"y')) == [old.id]
+        assert await _list(bench, JobFilter(tag="%:_")) == [new.id]
+        assert await _list(bench, JobFilter(tag="c:2")) == [new.id]
+        assert await _list(bench, JobFilter(tag="a:x")) == []
         assert await _list(bench, JobFilter(status=Status.QUEUED, engine="manifold")) == []
+
+    async def test_a_tag_with_colons_is_found_wherever_its_name_ends(self, bench: StoreBench) -> None:
+        early = await bench.admit(tags={"a": "b:c"})
+        late = await bench.admit(tags={"a:b": "c", "other": ""})
+        edge = await bench.admit(tags={":": ":"})
+        await bench.admit(tags={"a": "b", "b": "c", "a:b:c": "d", "b:c": "a"})
+
+        assert await _list(bench, JobFilter(tag="a:b:c")) == [late.id, early.id]
+        assert await _list(bench, JobFilter(tag=":::")) == [edge.id]
+        assert await _list(bench, JobFilter(tag="other:")) == [late.id]
+        assert await _list(bench, JobFilter(tag="a:b:")) == []
 
     async def test_whatever_characters_a_tag_has_the_others_are_found(self, bench: StoreBench) -> None:
         await bench.admit(tags={"a\0": "\0\0", "b": "\\u0000", "c\\": "\\\0"})
         plain = await bench.admit(tags={"d": "1"})
 
-        assert await _list(bench, JobFilter(tag=("d", "1"))) == [plain.id]
-        assert len(await _list(bench, JobFilter(tag=("b", "\\u0000")))) == 1
+        assert await _list(bench, JobFilter(tag="d:1")) == [plain.id]
+        assert len(await _list(bench, JobFilter(tag="b:\\u0000"))) == 1
 
     async def test_a_place_in_the_queue_counts_who_goes_first(self, bench: StoreBench) -> None:
         first = await bench.admit()

@@ -146,13 +146,11 @@ def _mark_removed(account: str, job_id: str) -> Flow[Done[bool]]:
 
 
 def _conditions(narrow: JobFilter) -> dict[str, Any]:
-    tag_name, tag_value = narrow.tag or (None, None)
     return {
         "status": narrow.status,
         "engine": narrow.engine,
         "code": narrow.code,
-        "tag_name": tag_name,
-        "tag_value": tag_value,
+        "tag": narrow.tag,
         "since": None if narrow.since is None else to_ms(narrow.since),
     }
 

@@ -70,8 +70,9 @@ select * from job where id = :job_id;
 -- Another account's job is not found: that it exists is nobody's business.
 select * from job where id = :job_id and account = :account;
 
--- name: list_jobs(account, status, engine, tag_name, tag_value, code, since, before, limit)
+-- name: list_jobs(account, status, engine, tag, code, since, before, limit)
 -- Newest first. The order is that of admission, not of ids: theirs starts with the kind of job.
+-- A tag is asked for as "name:value" and compared as that: so every place where a colon may part it counts.
 -- An id to go on from that is not this account's makes the comparison null: an empty page.
 select *
 from job
@@ -88,8 +89,8 @@ where account = :account
     and (cast(:code as text) is null or error_code = :code)
     and (cast(:since as bigint) is null or created_at >= :since)
     and (
-        cast(:tag_name as text) is null
-        or exists (select 1 from json_each(tags) as tag where tag.key = :tag_name and tag.value = :tag_value)
+        cast(:tag as text) is null
+        or exists (select 1 from json_each(tags) as own where own.key || ':' || own.value = :tag)
     )
 order by number desc
 limit :limit;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from typing import TYPE_CHECKING, Self
@@ -39,7 +40,8 @@ class DirectoryLock:
             os.close(descriptor)
             raise DirectoryInUse(directory, pid) from None
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the number is told to people, the lock is held
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor: int | None = descriptor
 
     def __enter__(self) -> Self:
