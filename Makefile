@@ -11,14 +11,14 @@ export PIP_NO_INPUT := 1
 
 # Handed on to the tool: make test ARGS="-x -k fillet", make mutants ARGS="stale-records-pass"
 ARGS ?=
-# How often bench-queue takes each figure: fewer for a try.
+# How often bench-queue and bench-webhooks take each figure: fewer for a try.
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue mutants constraints clean
+.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue bench-webhooks mutants constraints clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with Tempa and its tools in it
 
@@ -56,13 +56,16 @@ fix: $(READY) ## format, and mend what can be mended
 chaos: $(READY) ## kill processes at every crash point and under load, try the store for long (an hour)
 	$(BIN)/python -m pytest -m chaos $(ARGS)
 
-bench: bench-ticket bench-queue ## all benches
+bench: bench-ticket bench-queue bench-webhooks ## all benches
 
 bench-ticket: $(READY) ## what a ticket costs around the kernel, beside its targets
 	$(BIN)/python bench/ticket.py
 
 bench-queue: $(READY) ## the queue beside other engines and its targets (an hour; ROUNDS=1 for a try)
 	$(BIN)/python -m bench.queue.run --rounds $(ROUNDS) $(ARGS)
+
+bench-webhooks: $(READY) ## what a webhook costs and how soon it is there, beside its targets (half an hour)
+	$(BIN)/python -m bench.webhooks.run --rounds $(ROUNDS) $(ARGS)
 
 mutants: $(READY) ## take the guards out one at a time; a test has to notice each
 	$(BIN)/python tools/mutants.py $(ARGS)

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
+from bench.environments import ROOT, Missing
 from bench.queue import peers
 from bench.queue.pins import NODE, PROCRASTINATE, VALKEY
 from bench.queue.services import Files, postgres, valkey
@@ -53,7 +54,7 @@ def standing(folder: Path) -> Iterator[dict[str, System]]:
 def _unless_missing(name: str) -> Iterator[None]:
     try:
         yield
-    except peers.Missing as missing:
+    except Missing as missing:
         print(f"not run: {name}: {missing}", flush=True)
 
 
@@ -95,7 +96,7 @@ def _graphile(cluster: Postgres, *, singly: bool = False) -> System:
     batching = "off" if singly else "localQueue.size=500, completeJobBatchDelay=0, failJobBatchDelay=0"
     return System(
         name=GRAPHILE_SINGLY if singly else GRAPHILE,
-        command=("node", str(peers.ROOT / "bench/queue/systems/graphile_worker.mjs")),
+        command=("node", str(ROOT / "bench/queue/systems/graphile_worker.mjs")),
         service=cluster,
         durability=FLUSHED,
         settings=f"{NODE[2]}; concurrentJobs=24, maxPoolSize=25; batching of jobs/s: {batching}",
@@ -107,7 +108,7 @@ def _graphile(cluster: Postgres, *, singly: bool = False) -> System:
 def _bullmq(name: str, server: Valkey) -> System:
     return System(
         name=name,
-        command=("node", str(peers.ROOT / "bench/queue/systems/bullmq.mjs")),
+        command=("node", str(ROOT / "bench/queue/systems/bullmq.mjs")),
         service=server,
         durability=FLUSHED if server.append_fsync == "always" else SECOND,
         settings=f"{NODE[0]}, {NODE[1]}, {VALKEY[0]}; worker concurrency=64",

@@ -1,4 +1,4 @@
-"""The other end of trial.py: a measured system does one phase at the word "go". Standard library only.
+"""A measured system does one phase at the word "go". Standard library only.
 
 A system is a module with one coroutine function a phase. It is called with the options, prepares, awaits
 `go()`, works, and returns its figures. Whatever comes before `go()` is not measured.
@@ -7,15 +7,17 @@ A system is a module with one coroutine function a phase. It is called with the 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from bench.told import obey
 
-    Phase = Callable[["Options", Callable[[], Awaitable[None]]], Coroutine[Any, Any, Mapping[str, Any]]]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from bench.told import Go
+
+    Phase = Callable[["Options", Go], Coroutine[Any, Any, Mapping[str, Any]]]
 
 PATIENCE_SECONDS = 120.0
 
@@ -35,52 +37,12 @@ def main(
     phases: Mapping[str, Phase], run: Callable[[Coroutine[Any, Any, None]], object] = asyncio.run
 ) -> None:
     """Do the phase named on the command line."""
-    options = Options(json.loads(sys.argv[1]))
-    run(_main(phases[options.phase], options))
 
+    async def work(given: Mapping[str, Any], go: Go) -> Mapping[str, Any]:
+        options = Options(given)
+        return await phases[options.phase](options, go)
 
-async def _main(phase: Phase, options: Options) -> None:
-    began = 0.0
-
-    async def go() -> None:
-        nonlocal began
-        _say({"ready": True})
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-        began = time.process_time()
-
-    figures = dict(await phase(options, go))
-    _say({"cpu_seconds": time.process_time() - began, **figures})
-
-
-def _say(words: Mapping[str, Any]) -> None:
-    print(json.dumps(words), flush=True)
-
-
-async def by_clients(clients: int, jobs: int, one: Callable[[int], Awaitable[object]]) -> float:
-    """Have `clients` do `jobs` calls between them, each its next one when the last is answered.
-
-    Returns the seconds it took.
-    """
-    numbers = iter(range(jobs))
-
-    async def client() -> None:
-        for number in numbers:
-            await one(number)
-
-    start = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(clients)))
-    return time.perf_counter() - start
-
-
-async def every(seconds: float, jobs: int, one: Callable[[int], Awaitable[object]]) -> list[float]:
-    """Call at a steady pace, whether or not the last one was answered; when each call was made."""
-    first, calls, tasks = time.monotonic() + seconds, [], []
-    for number in range(jobs):
-        await asyncio.sleep(max(0.0, first + number * seconds - time.monotonic()))
-        calls.append(time.monotonic())
-        tasks.append(asyncio.ensure_future(one(number)))
-    await asyncio.gather(*tasks)
-    return calls
+    obey(work, run)
 
 
 class Starts:

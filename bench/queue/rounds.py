@@ -8,17 +8,18 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bench.probes import weather
+from bench.process import or_told
 from bench.queue import fleet
-from bench.queue.probes import weather
-from bench.queue.ratios import Goal, Pair, ratios
-from bench.queue.table import Row
-from bench.queue.trial import Asked, measure, or_told
+from bench.queue.trial import Asked, measure
+from bench.ratios import Goal, Pair, ratios
+from bench.table import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from bench.queue.probes import Weather
+    from bench.probes import Weather
     from bench.queue.trial import Found, System
 
 _TRIES = 2
@@ -138,11 +139,3 @@ class Sheet:
 
 def _figure_of(found: Found) -> float:
     return statistics.median(found.waits_ms) if found.waits_ms else found.rate
-
-
-def weather_rows(weathers: Sequence[Weather]) -> list[Row]:
-    """What the machine did meanwhile."""
-    return [
-        Row("fdatasync/s of 4 KiB", [each.flushes_per_second for each in weathers]),
-        Row("load (1 minute)", [each.load for each in weathers]),
-    ]

@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.probes import machine
 from bench.queue.fleet import standing
 from bench.queue.own.flat import full_postgres, full_sqlite, pinned
 from bench.queue.own.flood import flood
 from bench.queue.own.idle import idle
 from bench.queue.own.killed import killed
-from bench.queue.rounds import PHASES, Sheet, weather_rows
-from bench.queue.table import print_rows
+from bench.queue.rounds import PHASES, Sheet
+from bench.table import print_rows, weather_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bench.queue.table import Row
+    from bench.table import Row
 
 PARTS = ("peers", "full", "pinned", "flood", "killed", "idle")
 
@@ -47,7 +46,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     asked = options()
-    print(f"{asked.rounds} rounds; {_machine()}")
+    print(f"{asked.rounds} rounds; {machine()}")
     with tempfile.TemporaryDirectory(prefix="tempa-bench-") as temporary:
         folder = Path(temporary)
         if "peers" in asked.parts:
@@ -56,10 +55,6 @@ def main() -> None:
         for part in asked.parts:
             for title, measure in parts.get(part, ()):
                 print_rows(title, measure())
-
-
-def _machine() -> str:
-    return f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, {platform.platform()}"
 
 
 def _peers(folder: Path, asked: argparse.Namespace) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
+from bench.probes import weather
 from bench.queue.own.cycles import age, p50s_ms
 from bench.queue.own.filling import JOB_BYTES_MAX, fill_postgres, fill_sqlite, sample
-from bench.queue.probes import weather
-from bench.queue.ratios import Goal, Pair, ratios
 from bench.queue.services import Files, postgres
 from bench.queue.systems import tempa_postgres, tempa_sqlite
-from bench.queue.table import Row
+from bench.ratios import Goal, Pair, ratios
+from bench.table import Row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench.queue.own.cycles import admit, claim, complete
-from bench.queue.ratios import Goal
 from bench.queue.services import Files, postgres
 from bench.queue.systems import tempa_postgres, tempa_sqlite
-from bench.queue.table import Row
+from bench.ratios import Goal
+from bench.table import Row
 
 if TYPE_CHECKING:
     from pathlib import Path

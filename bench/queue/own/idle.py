@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.queue.peers import ROOT
-from bench.queue.probes import resident_mib
-from bench.queue.ratios import Goal
-from bench.queue.table import Row
+from bench.environments import ROOT
+from bench.probes import resident_mib
+from bench.ratios import Goal
+from bench.table import Row
 from tempa.testing.server import Server, wait_for_end
 
 if TYPE_CHECKING:

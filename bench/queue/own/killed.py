@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.queue.peers import ROOT
-from bench.queue.ratios import Goal
+from bench.environments import ROOT
 from bench.queue.services import postgres
-from bench.queue.table import Row
+from bench.ratios import Goal
+from bench.table import Row
 from tempa.testing.server import Fleet, wait_for_end
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import procrastinate  # type: ignore[import-not-found]  # in an environment of its own (peers.py)
 
-from bench.queue.phases import Starts, by_clients, every, main
+from bench.calls import by_clients, every
+from bench.queue.phases import Starts, main
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

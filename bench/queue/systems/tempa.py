@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from bench.queue.phases import Starts, by_clients, every
+from bench.calls import by_clients, every
+from bench.queue.phases import Starts
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
 from tempa.jobs.dispatch import Worker

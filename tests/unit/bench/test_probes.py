@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.queue import probes
-from bench.queue.probes import children, cpu_seconds, resident_mib, weather
+from bench import probes
+from bench.probes import children, cpu_seconds, resident_mib, weather
 
 BUSY = """
 import sys, time

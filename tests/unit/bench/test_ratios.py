@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.queue.ratios import Goal, Pair, Spread, percentile, ratios, spread
+from bench.ratios import Goal, Pair, Spread, percentile, ratios, spread
 
 
 def test_a_pair_is_void_when_the_disk_moved_by_more_than_a_half() -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.probes import Weather
+from bench.process import Broken
 from bench.queue import rounds
-from bench.queue.probes import Weather
-from bench.queue.ratios import Goal
 from bench.queue.rounds import COMPARISONS, Comparison, Sheet
-from bench.queue.table import Row
-from bench.queue.trial import Asked, Broken, Found, System
+from bench.queue.trial import Asked, Found, System
+from bench.ratios import Goal
+from bench.table import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

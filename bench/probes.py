@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,11 @@ class Weather:
 
     flushes_per_second: float
     load: float  # processes that ran or waited for the disk, over the last minute
+
+
+def machine() -> str:
+    """In words."""
+    return f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, {platform.platform()}"
 
 
 def weather(folder: Path) -> Weather:

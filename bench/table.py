@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.queue.ratios import spread
+from bench.ratios import spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bench.queue.ratios import Goal, Spread
+    from bench.probes import Weather
+    from bench.ratios import Goal, Spread
 
 _WIDTH = 62
 
@@ -43,6 +44,14 @@ def print_rows(title: str, rows: Iterable[Row]) -> None:
     print(f"\n{title:<{_WIDTH}} {'median (least - greatest)':>26}  {'goal':>8}", flush=True)
     for row in rows:
         print(row.text(), flush=True)
+
+
+def weather_rows(weathers: Sequence[Weather]) -> list[Row]:
+    """What the machine did meanwhile."""
+    return [
+        Row("fdatasync/s of 4 KiB", [each.flushes_per_second for each in weathers]),
+        Row("load (1 minute)", [each.load for each in weathers]),
+    ]
 
 
 def _told(found: Spread | None) -> str:
