@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempa.core.clock import rfc3339
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -91,6 +89,8 @@ def unread() -> Iterator[None]:
 
 
 def _spelled(value: Any) -> str:
+    from tempa.core.clock import rfc3339
+
     assert isinstance(value, datetime), "answers are plain JSON, but for their times"
     return rfc3339(value)
 

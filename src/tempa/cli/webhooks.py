@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempa.cli import connect
+from tempa.cli.doctor_webhooks import doctor
 from tempa.cli.exits import FAULT, INTERRUPTED, UsageFault
 from tempa.cli.output import Json, note, print_json, print_json_line, wants_json
+from tempa.cli.simulate import simulate
+from tempa.cli.webhook_secrets import Secrets, known_secrets
 
 if TYPE_CHECKING:
     from tempa.cli.signatures import Verdict
     from tempa.testing.receiver import Received, Receiver
 
 app = typer.Typer(help="Receive webhooks, and check their signatures.", no_args_is_help=True)
+app.command("doctor")(doctor)
+app.command("simulate")(simulate)
 
-Secrets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--secret",
-        envvar="TEMPA_WEBHOOK_SECRET",
-        help="whsec_...; several while it rotates. (default: the local server's)",
-    ),
-]
 _ROUND_SECONDS = 3600.0
 
 
@@ -45,7 +41,7 @@ def listen(
     from tempa.cli.signatures import check
     from tempa.testing.receiver import Receiver
 
-    secrets = _secrets(secret)
+    secrets = known_secrets(secret)
     with Receiver(port=port) as receiver:
         note(f"Listening. Use it as webhook_url: {receiver.url('/ok')}")
         seen = 0
@@ -70,19 +66,40 @@ def verify(
     ] = None,
     secret: Secrets = None,
     tolerance: Annotated[float, typer.Option(min=0, help="Age allowed, in seconds; inf: any.")] = 300.0,
+    computed: Annotated[
+        str | None, typer.Option(metavar="SIGNATURE", help="One that your own code made of this delivery.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether a delivery verifies; if not, which of the known mistakes it is. Exit code 1: no."""
+    """Say whether a delivery verifies; if not, which of the known mistakes it is. Exit code 1: no.
+
+    With --computed it is your own signature that is looked at: is it right, and if not, why?
+    """
     from tempa.cli.signatures import check
 
     raw = sys.stdin.buffer.read() if str(body) == "-" else _read(body)
     given = {**(_read_headers(headers) if headers else {}), **_parse_lines(header or [])}
-    verdict = check(raw, given, _secrets(secret), tolerance)
+    if computed is not None:
+        _explain(computed, raw, given, known_secrets(secret), as_json)
+        return
+    verdict = check(raw, given, known_secrets(secret), tolerance)
     if wants_json(as_json):
         print_json(verdict.document())
     else:
         print("\n".join(_words(verdict)))
     if not verdict.verifies:
+        raise typer.Exit(FAULT)
+
+
+def _explain(computed: str, body: bytes, headers: dict[str, str], secrets: list[str], as_json: bool) -> None:
+    from tempa.cli.signatures import explain
+
+    right, words = explain(computed, body, headers, secrets)
+    if wants_json(as_json):
+        print_json({"right": right, "words": words})
+    else:
+        print("\n".join(words))
+    if not right:
         raise typer.Exit(FAULT)
 
 
@@ -106,19 +123,13 @@ def _show(delivery: Received, verdict: Verdict, as_json: bool) -> None:
 def _words(verdict: Verdict) -> list[str]:
     by_hex = {True: "matches", False: "does not match", None: "is not there"}[verdict.hex_matches]
     if verdict.event is not None:
-        return [f"verifies: {verdict.event['id']}; X-Webhook-Signature {by_hex}"]
+        hints = [verdict.hint] if verdict.hint else []
+        return [f"verifies: {verdict.event['id']}; X-Webhook-Signature {by_hex}", *hints]
     return [
         f"does NOT verify ({verdict.reason}): {verdict.message}",
         f"X-Webhook-Signature {by_hex}.",
         *([verdict.hint] if verdict.hint else []),
     ]
-
-
-def _secrets(given: list[str] | None) -> list[str]:
-    secrets = given or [secret for secret in [connect.local_server().get("webhook_secret")] if secret]
-    if not secrets:
-        raise UsageFault("No secret is known: say --secret, or set TEMPA_WEBHOOK_SECRET.")
-    return secrets
 
 
 def _read(file: Path) -> bytes:

@@ -82,13 +82,14 @@ def test_a_kept_delivery_names_the_option_for_it() -> None:
     assert "--tolerance inf" in (verdict.hint or "")
 
 
-def test_without_the_plain_signature_there_is_nothing_to_try() -> None:
-    headers = signed(secret=OTHER)
+def test_without_the_plain_signature_the_other_one_is_looked_at() -> None:
+    headers = signed()
     del headers["X-Webhook-Signature"]
 
-    verdict = check(BODY, headers, [SECRET])
+    verdict = check(BODY + b"\n", headers, [SECRET])
 
-    assert (verdict.reason, verdict.hex_matches, verdict.hint) == ("no_match", None, None)
+    assert (verdict.reason, verdict.hex_matches) == ("no_match", None)
+    assert "ends in a line break" in (verdict.hint or "")
 
 
 class TestTheCommand:
@@ -162,3 +163,17 @@ class TestTheCommand:
 
         assert result.exit_code == 2
         assert "'name: value'" in result.stderr
+
+    @pytest.mark.parametrize("way", ["show", "run"])
+    def test_a_computed_signature_is_explained(self, tempa: Terminal, body: str, way: str) -> None:
+        run = getattr(tempa, way)
+        right = hex_signature(SECRET, BODY)
+        wrong = hex_signature(SECRET.removeprefix("whsec_"), BODY)
+
+        good = run("webhooks", "verify", body, "--secret", SECRET, "--computed", right)
+        bad = run("webhooks", "verify", body, "--secret", SECRET, "--computed", wrong)
+
+        assert (good.exit_code, bad.exit_code) == (0, 1)
+        assert "This is right, for X-Webhook-Signature." in good.stdout
+        assert "here whsec_ was taken off" in bad.stdout
+        assert way == "show" or json.loads(bad.stdout)["right"] is False

@@ -89,7 +89,8 @@ def test_with_one_secret_there_is_no_previous_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["", "whsec_", "whsec_not base64", "whsec_\u00e9", "whsec_YWJj=YWJj", "whsec_abc"]
+    "secret",
+    ["", "whsec_", "whsec_not base64", "whsec_\u00e9", "whsec_YWJj=YWJj", "whsec_YWJj=", "whsec_abc"],
 )
 def test_what_is_no_secret_does_not_sign(secret: str) -> None:
     with pytest.raises(ValueError, match="base64"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 import typing
 from datetime import UTC, datetime
 from email.message import Message
@@ -13,11 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from tempa.core.signing import hex_signature, new_secret, webhook_headers
+from tempa.core.signing import hex_signature, new_secret, secret_of
 from tempa.webhooks import WebhookVerificationError, verify
+from tempa.webhooks.ed25519 import new_private_key, public_key_of, sign
+from tempa.webhooks.signing import webhook_headers
 from tempa.webhooks.verifier import Reason
 
 SECRET, OTHER = new_secret(), new_secret()
+PRIVATE = new_private_key()
+PUBLIC = public_key_of(PRIVATE)
 NOW = 1_711_929_700
 ID = "evt_9b1deb4d3b7d4"
 EVENT = {
@@ -51,6 +58,73 @@ def test_what_tempa_sends_is_accepted() -> None:
     sent = dict(webhook_headers([SECRET, OTHER], ID, NOW, BODY))
     for secrets in (SECRET, OTHER, [new_secret(), OTHER], (SECRET,)):
         assert verify(BODY, sent, secrets, now=NOW) == EVENT
+
+
+def test_a_public_key_accepts_what_its_private_key_signed_and_nothing_else() -> None:
+    sent = dict(webhook_headers([PRIVATE], ID, NOW, BODY))
+    assert list(sent) == ["webhook-id", "webhook-timestamp", "webhook-signature"]
+    assert verify(BODY, sent, PUBLIC, now=NOW) == EVENT
+    stranger = public_key_of(new_private_key())
+    assert verify(BODY, sent, [stranger, SECRET, PUBLIC], now=NOW) == EVENT
+    assert reason(BODY, sent, [stranger, SECRET]) == "no_match"
+    assert reason(BODY + b" ", sent, PUBLIC) == "no_match"
+    assert reason(BODY, sent | {"webhook-id": "evt_other"}, PUBLIC) == "no_match"
+    assert reason(BODY, sent | {"webhook-timestamp": str(NOW + 1)}, PUBLIC) == "no_match"
+    assert reason(BODY, sent, PUBLIC, now=NOW + 301) == "timestamp_too_old"
+
+
+@pytest.mark.parametrize("signers", [[SECRET, PRIVATE], [PRIVATE, SECRET], [OTHER, PRIVATE, SECRET]])
+def test_while_an_endpoint_changes_its_kind_either_will_do(signers: list[str]) -> None:
+    sent = dict(webhook_headers(signers, ID, NOW, BODY))
+    for secrets in (SECRET, PUBLIC, [PUBLIC, SECRET], [new_secret(), PUBLIC]):
+        assert verify(BODY, sent, secrets, now=NOW) == EVENT
+
+
+def test_an_entry_counts_only_for_a_secret_of_its_kind() -> None:
+    """The public key is known to everybody: HMAC with it, in whatever spelling, proves nothing."""
+    as_secret = secret_of(base64.b64decode(PUBLIC.removeprefix("whpk_")))
+    forged = dict(webhook_headers([as_secret], ID, NOW, BODY))
+    assert verify(BODY, forged, as_secret, now=NOW) == EVENT  # a true one, by HMAC
+    assert reason(BODY, forged, PUBLIC) == "no_match"
+    for wrong, secrets in ((("v1,", "v1a,"), [as_secret, PUBLIC]), (("v1a,", "v1,"), [PUBLIC, SECRET])):
+        sent = dict(webhook_headers([PRIVATE if wrong[0] == "v1a," else as_secret], ID, NOW, BODY))
+        moved = sent | {"webhook-signature": sent["webhook-signature"].replace(*wrong)}
+        assert reason(BODY, moved, secrets) == "no_match"
+    by_text = {"X-Webhook-Signature": hex_signature(PUBLIC, BODY)}
+    assert reason(BODY, by_text, PUBLIC, allow_unsigned_timestamp=True) == "no_match"
+
+
+def test_a_header_full_of_entries_costs_no_more_than_sixteen_checks() -> None:
+    good = dict(webhook_headers([PRIVATE], ID, NOW, BODY))["webhook-signature"]
+    bad = "v1a," + base64.b64encode(sign(PRIVATE, b"something else")).decode()
+    sent = {"webhook-id": ID, "webhook-timestamp": str(NOW)}
+    assert verify(BODY, sent | {"webhook-signature": " ".join([bad] * 15 + [good])}, PUBLIC, now=NOW) == EVENT
+    assert reason(BODY, sent | {"webhook-signature": " ".join([bad] * 16 + [good])}, PUBLIC) == "no_match"
+
+
+def test_the_private_key_is_not_for_receivers() -> None:
+    with pytest.raises(WebhookVerificationError, match="give the public key, whpk_"):
+        verify(BODY, headers(), [SECRET, PRIVATE], now=NOW)
+
+
+def test_without_the_library_it_says_which_one_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tempa.webhooks.ed25519", None)  # as if its import failed
+    with pytest.raises(WebhookVerificationError, match="needs the package cryptography") as caught:
+        verify(BODY, headers(), PUBLIC, now=NOW)
+    assert caught.value.reason == "invalid_secret"
+    assert verify(BODY, headers(), SECRET, now=NOW) == EVENT
+
+
+def test_who_has_an_hmac_secret_loads_no_library_for_keys() -> None:
+    script = (
+        "import sys, tempa.webhooks as w\n"
+        "try: w.verify(b'{}', {'webhook-id': 'x', 'webhook-timestamp': '1', 'webhook-signature': 'v1,AAAA'},"
+        " ['whsec_AAAA'], now=1)\n"
+        "except w.WebhookVerificationError as error: print(error.reason, 'cryptography' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "no_match False\n"
 
 
 def test_names_come_in_any_case_and_from_any_framework() -> None:
@@ -156,6 +230,12 @@ def test_an_id_that_is_no_text_is_malformed() -> None:
         "whsec_not base64",
         [SECRET, "\udc80"],
         "\u00e9",
+        "whpk_",
+        "whpk_AAAA",
+        [SECRET, "whpk_" + "A" * 43],
+        "whpk_\u00e9",
+        PUBLIC + "\n",
+        PUBLIC.removesuffix("="),
     ],
 )
 def test_what_is_no_secret_is_told(secrets: Any) -> None:
@@ -225,7 +305,14 @@ NAMES = st.sampled_from(
 VALUES = st.one_of(
     st.none(), st.text(), st.binary(), st.integers(), st.lists(st.text(), max_size=2), st.floats(),
     st.just(ID), st.just(str(NOW)), st.just(10**400), st.text("v1a,= +/AZ"),
+    st.binary(min_size=64, max_size=64).map(lambda raw: "v1a," + base64.b64encode(raw).decode()),
 )  # fmt: skip
+SECRETS = st.one_of(
+    st.sampled_from([SECRET, PUBLIC, PRIVATE]),
+    st.text(),
+    st.binary(min_size=32, max_size=32).map(lambda raw: "whpk_" + base64.b64encode(raw).decode()),
+    st.sampled_from(["whpk_", "whsec_", "whsk_"]).flatmap(lambda prefix: st.text().map(prefix.__add__)),
+)
 HEADERS = st.one_of(
     st.none(), st.integers(), st.text(), st.lists(st.tuples(NAMES, VALUES), max_size=3),
     st.dictionaries(st.one_of(NAMES, st.text(), st.binary(), st.none(), st.integers()), VALUES, max_size=6),
@@ -235,7 +322,7 @@ HEADERS = st.one_of(
 @given(
     st.one_of(st.binary(), st.just(BODY), st.none(), st.text()),
     HEADERS,
-    st.one_of(st.just(SECRET), st.text(), st.lists(st.text(), max_size=2), st.none()),
+    st.one_of(st.just(SECRET), st.text(), st.lists(SECRETS, max_size=3), st.none(), SECRETS),
     st.booleans(),
 )
 def test_no_garbage_gets_past_or_out_another_way(
