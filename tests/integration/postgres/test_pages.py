@@ -11,7 +11,7 @@ import pytest
 from tempa.adapters.stores.postgres.queues import FROM_THE_FRONT_SECONDS, LATE_SECONDS
 from tempa.adapters.stores.sql import job_row, result_text
 from tempa.core.clock import SystemClock
-from tempa.jobs.model import Beat, JobFilter
+from tempa.jobs.model import Beat, JobFilter, Stage
 from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
@@ -135,7 +135,8 @@ async def live(store: PostgresStore, number: int) -> None:
     await store.admit(new)
     await store.admit(a_new_job(CLOCK, key=key))
     (claimed,) = await store.claim("w1", [LANE], 1, LEASE_SECONDS)
-    assert (await store.beat([Beat(lease=claimed.lease, fraction=0.5)], LEASE_SECONDS))[0].held
+    beat = Beat(lease=claimed.lease, stages=(Stage(name="s", at=CLOCK.now()),), fraction=0.5)
+    assert (await store.beat([beat], LEASE_SECONDS))[0].held
     await store.finished_twin(claimed.job)
     assert await store.settle(claimed.lease, COMPLETED)
     await announce(store)
@@ -154,6 +155,7 @@ async def look(store: PostgresStore, job_id: str) -> None:
     await store.job_events(job_id, 0, 100)
     await store.feed(ACCOUNT, FINISHED, 10)
     await store.jobs(ACCOUNT, JobFilter(), 10, None)
+    await store.next_delayed([LANE])
     await store.expired(10)
     await store.overdue(10)
     await store.lapsed(10)
@@ -170,7 +172,7 @@ PAGES_MAX = {
     "start_jobs": 70,
     "beat": 70,
     "jobs_for_update": 10,
-    "end_attempts": 50,
+    "end_attempts": 80,
     "insert_event": 40,
     "finished_twin": 10,
     "unplanned": 12,
@@ -190,6 +192,7 @@ PAGES_MAX = {
     "overdue": 8,
     "lapsed": 8,
     "free_deliveries": 12,
+    "wait_for_delayed": 8,
 }
 
 # These begin at the front of an index that a snapshot keeps full of dead entries. The rescuer's, once a

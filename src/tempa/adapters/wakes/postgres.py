@@ -85,7 +85,13 @@ class PostgresWake:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _carry(self) -> None:
-        connection = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
+        connection = await asyncpg.connect(
+            self._url,
+            timeout=10,
+            command_timeout=10,
+            statement_cache_size=0,
+            server_settings={"synchronous_commit": "off"},  # what is told of is on disk; a ring need not be
+        )
         connection.add_termination_listener(lambda _: self._news.set())
         try:
             await connection.add_listener(CHANNEL, self._hear)

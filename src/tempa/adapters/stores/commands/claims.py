@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tempa.adapters.stores.commands.event_log import log_topics
-from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.commands.flow import ASK, Done
+from tempa.adapters.stores.commands.requests import RequestsPart
 from tempa.adapters.stores.commands.shares import Shares
 from tempa.adapters.stores.sql import encode, job_from
-from tempa.core.clock import from_ms
 from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 from tempa.jobs import events
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
+    from tempa.adapters.stores.commands.requests import Requests
     from tempa.adapters.stores.commands.shares import Waiting
     from tempa.jobs.model import Job
     from tempa.jobs.ports import StandBy
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 class ReadyJobs(Protocol):
     """Where a claim looks for jobs: who waits in these lanes, and what of an account's is due."""
 
-    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]: ...
+    def waiting(self, lanes: Sequence[str]) -> Flow[tuple[list[Waiting], Moment]]: ...
     def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]: ...
     def took(self, rows: Sequence[Any]) -> None: ...  # these rows of `due`, for good
 
 
-class ClaimsPart(Access):
+class ClaimsPart(RequestsPart):
     """`JobStore.claim`. `ready` is the adapter's."""
 
     ready: ReadyJobs
@@ -49,7 +50,7 @@ class ClaimsPart(Access):
         return await self._write(claim, self._look(lanes, limit), worker, lease_seconds)
 
     def _look(self, lanes: Sequence[str], limit: int) -> Look:
-        return Look(self.ready, self._shares, sorted(set(lanes)), limit)
+        return Look(self.ready, self._shares, self._requests, sorted(set(lanes)), limit)
 
     @contextmanager
     def stand_by(self, worker: StandBy) -> Iterator[None]:  # noqa: ARG002 - an adapter may know how
@@ -63,6 +64,7 @@ class Look:
 
     ready: ReadyJobs
     shares: Shares
+    requests: Requests
     lanes: Sequence[str]
     limit: int
 
@@ -86,10 +88,9 @@ class Look:
 def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claimed]]]:
     """Take the jobs whose turn it is."""
     yield ASK.lock_claims()
-    waiting = yield from look.ready.waiting(look.lanes)
+    waiting, moment = yield from look.ready.waiting(look.lanes)
     if not waiting:
         return Done([])
-    moment = yield MOMENT
     due = yield from look.choose(waiting, moment)
     started = [_started(row, moment) for row in due]
     lease = {"worker": worker, "now": moment.now, "lease_until": moment.lease_until(lease_seconds)}
@@ -97,6 +98,7 @@ def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claim
     taken = {row["id"] for row in rows}
     look.ready.took(due)
     jobs = [job for job in started if job.id in taken]
+    look.requests.keep(jobs)
     look.shares.charge({each.account: each for each in waiting}, [job.account for job in jobs])
     crash_point("claim.in_commit")
     topics = tuple(topic for job in jobs for topic in log_topics(job.id))
@@ -105,14 +107,13 @@ def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claim
 
 def _started(row: Any, moment: Moment) -> Job:
     """The job as it is once taken."""
-    job = job_from(row)
-    return replace(
-        job,
-        status=Status.PROCESSING,
-        epoch=job.epoch + 1,
-        sequence=job.sequence + 1,
-        started_at=job.started_at or from_ms(moment.now),
-    )
+    taken = {
+        "status": Status.PROCESSING,
+        "epoch": row["epoch"] + 1,
+        "sequence": row["sequence"] + 1,
+        "started_at": moment.now if row["started_at"] is None else row["started_at"],
+    }
+    return job_from({**row, **taken})
 
 
 def _start_row(job: Job) -> dict[str, Any]:

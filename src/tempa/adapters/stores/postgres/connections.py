@@ -66,13 +66,29 @@ async def open_pool(address: Address, size: int = CONNECTIONS_MAX) -> Any:
         command_timeout=_COMMAND_SECONDS,
         # Prepared statements live in a session, and a pooler hands every transaction another one.
         statement_cache_size=0 if address.pooled else 256,
-        reset=_leave_alone if address.pooled else None,
+        reset=_leave_alone,
         server_settings=None if address.pooled else PLANNING,  # without kept statements each is planned anew
     )
 
 
 async def _leave_alone(_: Any) -> None:
-    """Behind a pooler a reset would be one more transaction; ours leave nothing behind in a session."""
+    """Ours leave nothing behind in a session, and asyncpg's reset is one more way to the server for each.
+
+    One that is still in a transaction is rolled back before this is called.
+    """
+
+
+def is_victim(error: BaseException) -> bool:
+    """Whether the server gave up this transaction for another's sake: tried again it will go through."""
+    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether the driver has lost its place in the conversation with the server: nobody may go on with it.
+
+    Seen once in a process that had been stopped for longer than the server waits (SIGSTOP, SIGCONT).
+    """
+    return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError)
 
 
 def is_fault(error: BaseException) -> bool:
@@ -80,4 +96,4 @@ def is_fault(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         return state.startswith(_FAULT_CLASSES) or state == _BUSY
-    return isinstance(error, (OSError, TimeoutError, asyncpg.InterfaceError))
+    return isinstance(error, OSError | TimeoutError) or is_broken(error)

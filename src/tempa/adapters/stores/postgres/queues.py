@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.commands.flow import ASK, Done
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done, Timed
 from tempa.adapters.stores.commands.shares import Waiting
 
 if TYPE_CHECKING:
@@ -93,12 +93,19 @@ class Queues:
         for queue in queues:
             self._marks.setdefault(queue, _FRONT)
 
-    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]:
-        """The accounts with queued jobs."""
-        yield from self._meet()
+    def waiting(self, lanes: Sequence[str]) -> Flow[tuple[list[Waiting], Moment]]:
+        """The accounts with queued jobs. Asked again if others have opened queues meanwhile."""
         self._move_on()
-        rows = yield ASK.waiting_accounts(self._rows(lanes))
-        return [Waiting(row["account"], row["weight"], row["room"]) for row in rows]
+        if not self._rows(lanes):
+            yield from self._meet()
+        while queues := self._rows(lanes):
+            rows, moment = yield Timed(ASK.waiting_accounts(queues))
+            if rows[0]["queues"] <= len(self._marks):
+                found = [row for row in rows if row["account"] is not None]
+                return [Waiting(row["account"], row["weight"], row["room"]) for row in found], moment
+            yield from self._meet()
+        moment = yield MOMENT
+        return [], moment
 
     def _move_on(self) -> None:
         now = self._monotonic()

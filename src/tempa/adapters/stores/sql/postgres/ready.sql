@@ -5,6 +5,22 @@
 -- All of them, if there are more than a process knows: it meets them once. None is ever deleted.
 select lane, account, priority from queue where (select count(*) from queue) > :known;
 
+-- name: wait_for_delayed(lanes, now)$
+-- Milliseconds until the first job that is tried again is due: next_delayed (jobs.sql) by the clock here.
+-- :now is given in tests.
+select min((
+    select delayed.run_at
+    from job as delayed
+    where delayed.status = 'queued'
+        and delayed.lane = wanted.value
+        and delayed.run_at > delayed.created_at
+        and delayed.run_at > present.now
+    order by delayed.run_at
+    limit 1
+)) - min(present.now)
+from (select coalesce(cast(:now as bigint), now_ms()) as now) as present
+cross join json_each(cast(:lanes as text)) as wanted;
+
 -- name: open_queues(lane, account, priority)!
 -- Before its first job is admitted.
 insert into queue (lane, account, priority)
@@ -15,7 +31,10 @@ on conflict do nothing;
 -- The accounts with a queued job beyond the mark of one of their queues: one probe of the ready index
 -- each, and for that lateral: "exists" may become a join that reads the whole index (355 pages instead of 8
 -- behind an idle snapshot over 2,000 jobs, measured with fresh statistics). room is how many more of its jobs may run; null: any number.
+-- What time it is and how many queues there are comes along: one row without an account if nobody waits.
 select
+    present.now,
+    present.queues,
     found.account,
     coalesce(account.weight, 1.0) as weight,
     case
@@ -23,7 +42,8 @@ select
             select count(*) from job as running where running.account = found.account and running.lease_until is not null
         )
     end as room
-from (
+from (select now_ms() as now, (select count(*) from queue) as queues) as present
+left join (
     select distinct queue.account
     from unnest(
         cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]),
@@ -40,7 +60,7 @@ from (
         order by job.run_at, job.number
         limit 1
     ) as first
-) as found
+) as found on true
 left join account on account.id = found.account;
 
 -- name: due_jobs(lane, account, priority, run_at, number, now, limit)
