@@ -198,6 +198,26 @@ async def test_transactions_of_the_store_are_bounded_on_the_server(here: Postgre
     assert bounds == [2000, 5000]
 
 
+@pytest.mark.parametrize("error", [asyncpg.InternalClientError, asyncpg.InterfaceError])
+async def test_a_connection_whose_driver_has_lost_its_place_is_replaced(
+    here: PostgresStore, error: type[Exception]
+) -> None:
+    """As once after a worker had been stopped for longer than the server waits."""
+    backends = []
+
+    async def work(why: Exception | None) -> None:
+        async with here._transaction(BEGIN) as connection:
+            backends.append(await connection.fetchval("select pg_backend_pid()"))
+            if why is not None:
+                raise why
+
+    with pytest.raises(StoreUnavailable, match="lost its place"):
+        await work(error("lost its place"))
+    await work(None)
+
+    assert len(set(backends)) == 2
+
+
 async def test_who_is_cancelled_while_he_waits_leaves_no_transaction_behind(
     here: PostgresStore, session: Session
 ) -> None:

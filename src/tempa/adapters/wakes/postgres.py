@@ -31,7 +31,13 @@ CHANNEL = "tempa"
 _NOTIFY = Path(__file__).with_name("notify.sql").read_text("utf-8")
 PAYLOAD_BYTES_MAX = 7000  # the server's own limit is 8,000
 _RETRY_SECONDS = 1.0
-_FAULTS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_FAULTS = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 class PostgresWake:
