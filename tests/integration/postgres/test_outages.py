@@ -171,6 +171,21 @@ async def test_a_lock_that_somebody_keeps_makes_the_store_unavailable_and_nothin
     assert await here.cancel(ACCOUNT, job.id)
 
 
+async def test_a_lock_that_somebody_keeps_makes_admission_unavailable_and_nothing_is_written(
+    here: PostgresStore, session: Session
+) -> None:
+    """A statement that is a transaction by itself has the bound of its session."""
+    await here.admit(a_new_job(CLOCK))
+    await session.run("begin; lock table idempotency in exclusive mode")
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            await here.admit(a_new_job(CLOCK, key=a_key()))
+    await session.run("rollback")
+
+    assert sum((await here.counts()).values()) == 1
+
+
 async def test_who_stops_in_the_middle_of_a_claim_holds_up_the_others_for_a_moment_only(
     here: PostgresStore, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,14 @@ class Timed:
     ask: Ask
 
 
-Question = Ask | Timed | _Moment
+@dataclass(frozen=True, slots=True)
+class Sole:
+    """The only question of its command: one statement, which is a transaction by itself."""
+
+    ask: Ask
+
+
+Question = Ask | Timed | Sole | _Moment
 Flow = Generator[Question, Any, T]
 
 

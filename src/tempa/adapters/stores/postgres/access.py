@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiosql.adapters.asyncpg import AsyncPGAdapter
 
-from tempa.adapters.stores.commands.flow import Access, Ask, Moment, Timed, WriteCounts
+from tempa.adapters.stores.commands.flow import Access, Ask, Moment, Sole, Timed, WriteCounts
 from tempa.adapters.stores.postgres.connections import (
     ACQUIRE_SECONDS,
     BEGIN,
@@ -47,16 +48,27 @@ _LOCKS = frozenset({"lock_claims", "lock_feed", "lock_deliveries"})
 """Statements without parameters that only wait: a transaction that begins with one begins by it."""
 
 
+_GIVE_WAY_SECONDS = (
+    0.05  # for whom it was given up: at once again it may come first, and both stand as before
+)
+
+
 class _GivenUp(StoreUnavailable):
     """The server chose this transaction as a victim: nothing of it stands, and nobody is in its way now."""
 
 
 class PostgresAccess(Access):
-    """The way to write and to read. `clock`: in tests, in place of the database's own."""
+    """The way to write and to read. `clock`: in tests, in place of the database's own.
 
-    def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None = None) -> None:
+    `bounded`: sessions have what bounds a transaction (`BOUNDS`) for themselves. Only then may a statement
+    go without one.
+    """
+
+    def __init__(
+        self, pool: Any, ring: Callable[..., None], clock: Clock | None = None, *, bounded: bool = True
+    ) -> None:
         super().__init__()
-        self._pool, self._ring, self._clock = pool, ring, clock
+        self._pool, self._ring, self._clock, self._bounded = pool, ring, clock, bounded
         self.writes = WriteCounts()
 
     async def _write(self, flow: Callable[P, Flow[Done[T]]], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -64,6 +76,7 @@ class PostgresAccess(Access):
             try:
                 done = await self._transact(flow(*args, **kwargs))
             except _GivenUp:
+                await asyncio.sleep(_GIVE_WAY_SECONDS)
                 done = await self._transact(flow(*args, **kwargs))
         except StoreUnavailable:
             self.writes.failures += 1
@@ -83,6 +96,12 @@ class PostgresAccess(Access):
         Statements of one message have a snapshot each, so what follows the lock sees what it waited for.
         """
         first = next(flow)
+        if isinstance(first, Sole) and self._bounded:
+            async with self._connection() as connection:
+                crash_point("commit.asked")
+                answer = await self._answer(connection, first)
+                crash_point("commit.done")
+                return await self._run(connection, flow, answer)
         if isinstance(first, Ask) and first.query in _LOCKS:
             async with self._transaction(f"{BEGIN}; {getattr(SQL, first.query).sql}") as connection:
                 return await self._run(connection, flow)
@@ -135,6 +154,8 @@ class PostgresAccess(Access):
         if isinstance(question, Timed):
             rows = await self._answer(connection, question.ask)
             return rows, await self._moment(connection, rows)
+        if isinstance(question, Sole):
+            question = question.ask
         if not isinstance(question, Ask):
             return await self._moment(connection)
         parameters = question.parameters

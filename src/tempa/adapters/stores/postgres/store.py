@@ -37,10 +37,12 @@ class PostgresStore(PostgresAccess, Commands):
     @classmethod
     async def open(cls, address: Address, *, wake: Wake, clock: Clock | None = None) -> Self:
         """For a database that `prepare` has made ready. `clock`: in tests, in place of the database's own."""
-        return cls(await open_pool(address), wake.ring, clock)
+        return cls(await open_pool(address), wake.ring, clock, bounded=not address.pooled)
 
-    def __init__(self, pool: Any, ring: Callable[..., None], clock: Clock | None) -> None:
-        super().__init__(pool, ring, clock)
+    def __init__(
+        self, pool: Any, ring: Callable[..., None], clock: Clock | None, *, bounded: bool = True
+    ) -> None:
+        super().__init__(pool, ring, clock, bounded=bounded)
         monotonic = time.monotonic if clock is None else clock.monotonic
         self.ready = self._queues = Queues(monotonic)
         self._events = EventMark(monotonic)

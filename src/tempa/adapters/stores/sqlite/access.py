@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiosql.adapters.sqlite3 import SQLite3Adapter
 
-from tempa.adapters.stores.commands.flow import Access, Ask, Moment, Timed
+from tempa.adapters.stores.commands.flow import Access, Ask, Moment, Sole, Timed
 from tempa.adapters.stores.sql import load_queries
 from tempa.adapters.stores.sqlite import rows
 from tempa.core.clock import to_ms
@@ -74,6 +74,8 @@ class SqliteAccess(Access):
     def _answer(self, connection: sqlite3.Connection, question: Question) -> Any:
         if isinstance(question, Timed):
             return self._answer(connection, question.ask), self._moment()
+        if isinstance(question, Sole):
+            question = question.ask
         if not isinstance(question, Ask):
             return self._moment()
         if question.query in _ROWS:
