@@ -143,6 +143,14 @@ async def live(store: PostgresStore, number: int) -> None:
     await look(store, new.id)
 
 
+async def take_among_two(store: PostgresStore) -> None:
+    """Another account comes: who waits is now asked first, and then what of each is due."""
+    await store.admit(a_new_job(CLOCK, account=OTHER_ACCOUNT))
+    for _ in range(LIVES):
+        await store.admit(a_new_job(CLOCK))
+        assert await store.claim("w1", [LANE], 2, LEASE_SECONDS)
+
+
 async def announce(store: PostgresStore) -> None:
     await store.fan_out([planned(event, URL) for event in await store.unplanned(100)])
     for taken in (await store.claim_deliveries(Room(ROOMY), 4, LEASE_SECONDS)).taken:
@@ -167,8 +175,8 @@ async def look(store: PostgresStore, job_id: str) -> None:
 PAGES_MAX = {
     "admit": 90,
     "key_holder": 12,
-    "waiting_accounts": 12,
-    "due_jobs": 12,
+    "waiting_accounts": 24,  # a probe for each of two accounts
+    "due_jobs": 24,  # with the account, and how many queues there are
     "start_jobs": 70,
     "beat": 70,
     "jobs_for_update": 10,
@@ -213,6 +221,7 @@ async def test_what_is_finished_makes_nothing_dearer(gauge: Gauge) -> None:
     store = store_on(gauge)
     for number in range(LIVES):
         await live(store, number)
+    await take_among_two(store)
 
     assert not too_many(gauge)
 
@@ -237,6 +246,7 @@ async def test_an_idle_snapshot_makes_no_claim_and_no_fenced_write_dearer(gauge:
     for number in range(LIVES):
         seconds[0] += (FROM_THE_FRONT_SECONDS - LATE_SECONDS) / (LIVES + 1)
         await live(store, number)
+    await take_among_two(store)
 
     assert not too_many(gauge, besides=FROM_THE_FRONT)
 

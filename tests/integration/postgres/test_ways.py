@@ -10,7 +10,7 @@ import pytest
 
 from tempa.adapters.stores.postgres.connections import SESSION
 from tempa.core.clock import SystemClock
-from tempa.testing.contracts.samples import COMPLETED, LANE, LEASE_SECONDS, a_key, a_new_job
+from tempa.testing.contracts.samples import COMPLETED, LANE, LEASE_SECONDS, OTHER_ACCOUNT, a_key, a_new_job
 from tests.integration.postgres.gauge import Gauge, store_on
 
 if TYPE_CHECKING:
@@ -53,10 +53,14 @@ async def test_the_ways_of_a_jobs_life(gauge: Gauge) -> None:
         assert await store.next_delayed([LANE]) is None
     with counting(gauge) as empty_claim:
         assert await store.claim("w1", [LANE], 1, LEASE_SECONDS) == []
+    await store.admit(a_new_job(CLOCK, account=OTHER_ACCOUNT))
+    with counting(gauge) as claim_among_two:
+        assert await store.claim("w1", [LANE], 1, LEASE_SECONDS)
     await store.counts()
 
     ways = [len(sent) for sent in (admission, claim, settlement, empty_claim, delay)]
-    assert ways == [1, 5, 4, 3, 1]
+    assert ways == [1, 4, 4, 3, 1]
+    assert len(claim_among_two) == 5
 
 
 async def test_a_settlement_of_a_job_from_another_process_takes_no_more(gauge: Gauge) -> None:

@@ -64,7 +64,7 @@ def test_a_mark_never_goes_back_for_what_is_placed_late() -> None:
 
 
 def _look(queues: Queues) -> dict[str, int]:
-    asked = next(queues.waiting(["cpu"]))
+    asked = next(queues.line(["cpu"], 1))
     assert isinstance(asked, Timed)
     assert asked.ask.rows
     (row,) = asked.ask.rows

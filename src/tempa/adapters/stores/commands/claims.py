@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tempa.adapters.stores.commands.event_log import log_topics
@@ -17,7 +17,7 @@ from tempa.jobs import events
 from tempa.jobs.model import Claimed, Lease, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow, Moment
     from tempa.adapters.stores.commands.requests import Requests
@@ -26,10 +26,19 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import StandBy
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who waits, and at what moment. `due`: rows of accounts that came along, the most urgent first."""
+
+    waiting: Sequence[Waiting]
+    moment: Moment
+    due: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
 class ReadyJobs(Protocol):
     """Where a claim looks for jobs: who waits in these lanes, and what of an account's is due."""
 
-    def waiting(self, lanes: Sequence[str]) -> Flow[tuple[list[Waiting], Moment]]: ...
+    def line(self, lanes: Sequence[str], limit: int) -> Flow[Line]: ...
     def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]: ...
     def took(self, rows: Sequence[Any]) -> None: ...  # these rows of `due`, for good
 
@@ -68,14 +77,14 @@ class Look:
     lanes: Sequence[str]
     limit: int
 
-    def choose(self, waiting: Sequence[Waiting], moment: Moment) -> Flow[list[Any]]:
+    def choose(self, line: Line) -> Flow[list[Any]]:
         """The rows of up to `limit` jobs. An account's are looked up when its first turn comes."""
-        turns = self.shares.turns(waiting)
+        turns = self.shares.turns(line.waiting)
         chosen: list[Any] = []
-        due: dict[str, list[Any]] = {}
+        due = {account: list(rows[::-1]) for account, rows in line.due.items()}
         while len(chosen) < self.limit and (account := turns.next()) is not None:
             if account not in due:
-                rows = yield from self.ready.due(self.lanes, account, moment, self.limit - len(chosen))
+                rows = yield from self.ready.due(self.lanes, account, line.moment, self.limit - len(chosen))
                 due[account] = rows[::-1]
             if due[account]:
                 chosen.append(due[account].pop())
@@ -88,10 +97,11 @@ class Look:
 def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claimed]]]:
     """Take the jobs whose turn it is."""
     yield ASK.lock_claims()
-    waiting, moment = yield from look.ready.waiting(look.lanes)
-    if not waiting:
+    line = yield from look.ready.line(look.lanes, look.limit)
+    if not line.waiting:
         return Done([])
-    due = yield from look.choose(waiting, moment)
+    moment = line.moment
+    due = yield from look.choose(line)
     started = [_started(row, moment) for row in due]
     lease = {"worker": worker, "now": moment.now, "lease_until": moment.lease_until(lease_seconds)}
     rows = yield ASK.start_jobs([{**_start_row(job), **lease} for job in started])
@@ -99,7 +109,7 @@ def claim(look: Look, worker: str, lease_seconds: float) -> Flow[Done[list[Claim
     look.ready.took(due)
     jobs = [job for job in started if job.id in taken]
     look.requests.keep(jobs)
-    look.shares.charge({each.account: each for each in waiting}, [job.account for job in jobs])
+    look.shares.charge({each.account: each for each in line.waiting}, [job.account for job in jobs])
     crash_point("claim.in_commit")
     topics = tuple(topic for job in jobs for topic in log_topics(job.id))
     return Done([Claimed(Lease(job.id, job.epoch), job) for job in jobs], topics)

@@ -44,7 +44,7 @@ class PostgresStore(PostgresAccess, Commands):
     ) -> None:
         super().__init__(pool, ring, clock, bounded=bounded)
         monotonic = time.monotonic if clock is None else clock.monotonic
-        self.ready = self._queues = Queues(monotonic)
+        self.ready = self._queues = Queues(monotonic, self._given_time)
         self._events = EventMark(monotonic)
         self._admissions = Batches(self._admit_all, same_key, _is_its_own)
         self._settlements = Batches(self._settle_all, lambda settlement: settlement[0].job_id, _is_its_own)

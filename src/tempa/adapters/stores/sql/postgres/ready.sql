@@ -67,8 +67,23 @@ left join account on account.id = found.account;
 -- Highest priority first, then who has waited longest. Each queue gives its own first from its mark on.
 -- What is past its deadline is left for overdue. Of equal work one runs at a time and the others wait for
 -- its result: passed over while one is processing, and of those that come up together the first is taken.
-select candidate.*
+-- All queues are of one account. What is known of it, what time it is (:now, if null) and how many queues
+-- there are comes along: one row without a job if none is due.
+select
+    present.now,
+    present.queues,
+    coalesce(account.weight, 1.0) as weight,
+    case
+        when account.running_max is not null then account.running_max - (
+            select count(*) from job as running where running.account = account.id and running.lease_until is not null
+        )
+    end as room,
+    candidate.*
 from (
+    select coalesce((cast(:now as bigint[]))[1], now_ms()) as now, (select count(*) from queue) as queues
+) as present
+left join account on account.id = (cast(:account as text[]))[1]
+left join lateral (
     select
         due.*,
         row_number() over (
@@ -76,8 +91,8 @@ from (
         ) as place
     from unnest(
         cast(:lane as text[]), cast(:account as text[]), cast(:priority as integer[]),
-        cast(:run_at as bigint[]), cast(:number as bigint[]), cast(:now as bigint[]), cast(:limit as integer[])
-    ) as queue (lane, account, priority, run_at, number, now, most)
+        cast(:run_at as bigint[]), cast(:number as bigint[]), cast(:limit as integer[])
+    ) as queue (lane, account, priority, run_at, number, most)
     cross join lateral (
         select job.*
         from job
@@ -86,8 +101,8 @@ from (
             and job.account = queue.account
             and job.priority = queue.priority
             and (job.run_at, job.number) >= (queue.run_at, queue.number)
-            and job.run_at <= queue.now
-            and (job.deadline_at is null or job.deadline_at > queue.now)
+            and job.run_at <= present.now
+            and (job.deadline_at is null or job.deadline_at > present.now)
             and not exists (
                 select 1
                 from job as running
@@ -98,6 +113,5 @@ from (
         order by job.run_at, job.number
         limit queue.most
     ) as due
-) as candidate
-where candidate.place = 1
+) as candidate on candidate.place = 1
 order by candidate.priority desc, candidate.run_at, candidate.number;
