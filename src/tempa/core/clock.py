@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
@@ -34,13 +37,12 @@ class SystemClock:
 
 def from_ms(milliseconds: int) -> datetime:
     """Unix milliseconds as an aware UTC datetime, without going through a float."""
-    seconds, rest = divmod(milliseconds, 1000)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest * 1000)
+    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def to_ms(at: datetime) -> int:
     """Unix milliseconds, rounded down."""
-    return int(at.replace(microsecond=0).timestamp()) * 1000 + at.microsecond // 1000
+    return (at - _EPOCH) // _MILLISECOND
 
 
 def rfc3339(at: datetime) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0  # the truth, should every ring be lost
+_CLAIM_MAX = 128  # those run while the next are claimed: others wait for a claim, and so would these
 
 
 @dataclass(kw_only=True)
@@ -79,15 +80,15 @@ class Worker:
 
     async def _fill(self, stop: asyncio.Event) -> float:
         """Take what there are slots for; returns the seconds until there may be more, 0 for at once."""
-        free = self._free
-        if free <= 0:
+        limit = min(self._free, _CLAIM_MAX)
+        if limit <= 0:
             return _POLL_SECONDS
         try:
             # Asked before the claim, so that what comes due in between is claimed and not slept over; but
             # not waited for: pickup takes as long as the claim alone.
             next_seconds, claimed = await asyncio.gather(
                 self.store.next_delayed(self.lanes),
-                self.store.claim(self.worker_id, self.lanes, free, self.lease_seconds),
+                self.store.claim(self.worker_id, self.lanes, limit, self.lease_seconds),
             )
         except StoreUnavailable:
             _logger.warning("the store is away; jobs wait for it")

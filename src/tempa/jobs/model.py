@@ -99,7 +99,7 @@ class Usage:
     peak_rss_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Request:
     """A validated request, before it is a job. Everything here is decided at the door.
 

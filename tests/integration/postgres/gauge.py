@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from tempa.adapters.stores.postgres.access import SQL
-from tempa.adapters.stores.postgres.connections import PLANNING
+from tempa.adapters.stores.postgres.connections import SESSION
 from tempa.adapters.stores.postgres.store import PostgresStore
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Gauge:
 
     @classmethod
     async def on(cls, url: str) -> Gauge:
-        connection = await asyncpg.connect(url, server_settings=PLANNING)
+        connection = await asyncpg.connect(url, server_settings=SESSION)
         await connection.execute(TELL_PLANS)
         return cls(connection)
 

@@ -171,6 +171,21 @@ async def test_a_lock_that_somebody_keeps_makes_the_store_unavailable_and_nothin
     assert await here.cancel(ACCOUNT, job.id)
 
 
+async def test_a_lock_that_somebody_keeps_makes_admission_unavailable_and_nothing_is_written(
+    here: PostgresStore, session: Session
+) -> None:
+    """A statement that is a transaction by itself has the bound of its session."""
+    await here.admit(a_new_job(CLOCK))
+    await session.run("begin; lock table idempotency in exclusive mode")
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            await here.admit(a_new_job(CLOCK, key=a_key()))
+    await session.run("rollback")
+
+    assert sum((await here.counts()).values()) == 1
+
+
 async def test_who_stops_in_the_middle_of_a_claim_holds_up_the_others_for_a_moment_only(
     here: PostgresStore, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +211,26 @@ async def test_transactions_of_the_store_are_bounded_on_the_server(here: Postgre
         ]
 
     assert bounds == [2000, 5000]
+
+
+@pytest.mark.parametrize("error", [asyncpg.InternalClientError, asyncpg.InterfaceError])
+async def test_a_connection_whose_driver_has_lost_its_place_is_replaced(
+    here: PostgresStore, error: type[Exception]
+) -> None:
+    """As once after a worker had been stopped for longer than the server waits."""
+    backends = []
+
+    async def work(why: Exception | None) -> None:
+        async with here._transaction(BEGIN) as connection:
+            backends.append(await connection.fetchval("select pg_backend_pid()"))
+            if why is not None:
+                raise why
+
+    with pytest.raises(StoreUnavailable, match="lost its place"):
+        await work(error("lost its place"))
+    await work(None)
+
+    assert len(set(backends)) == 2
 
 
 async def test_who_is_cancelled_while_he_waits_leaves_no_transaction_behind(

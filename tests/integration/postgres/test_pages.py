@@ -11,7 +11,7 @@ import pytest
 from tempa.adapters.stores.postgres.queues import FROM_THE_FRONT_SECONDS, LATE_SECONDS
 from tempa.adapters.stores.sql import job_row, result_text
 from tempa.core.clock import SystemClock
-from tempa.jobs.model import Beat, JobFilter
+from tempa.jobs.model import Beat, JobFilter, Stage
 from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
@@ -135,11 +135,20 @@ async def live(store: PostgresStore, number: int) -> None:
     await store.admit(new)
     await store.admit(a_new_job(CLOCK, key=key))
     (claimed,) = await store.claim("w1", [LANE], 1, LEASE_SECONDS)
-    assert (await store.beat([Beat(lease=claimed.lease, fraction=0.5)], LEASE_SECONDS))[0].held
+    beat = Beat(lease=claimed.lease, stages=(Stage(name="s", at=CLOCK.now()),), fraction=0.5)
+    assert (await store.beat([beat], LEASE_SECONDS))[0].held
     await store.finished_twin(claimed.job)
     assert await store.settle(claimed.lease, COMPLETED)
     await announce(store)
     await look(store, new.id)
+
+
+async def take_among_two(store: PostgresStore) -> None:
+    """Another account comes: who waits is now asked first, and then what of each is due."""
+    await store.admit(a_new_job(CLOCK, account=OTHER_ACCOUNT))
+    for _ in range(LIVES):
+        await store.admit(a_new_job(CLOCK))
+        assert await store.claim("w1", [LANE], 2, LEASE_SECONDS)
 
 
 async def announce(store: PostgresStore) -> None:
@@ -154,6 +163,7 @@ async def look(store: PostgresStore, job_id: str) -> None:
     await store.job_events(job_id, 0, 100)
     await store.feed(ACCOUNT, FINISHED, 10)
     await store.jobs(ACCOUNT, JobFilter(), 10, None)
+    await store.next_delayed([LANE])
     await store.expired(10)
     await store.overdue(10)
     await store.lapsed(10)
@@ -165,12 +175,12 @@ async def look(store: PostgresStore, job_id: str) -> None:
 PAGES_MAX = {
     "admit": 90,
     "key_holder": 12,
-    "waiting_accounts": 12,
-    "due_jobs": 12,
+    "waiting_accounts": 24,  # a probe for each of two accounts
+    "due_jobs": 24,  # with the account, and how many queues there are
     "start_jobs": 70,
     "beat": 70,
     "jobs_for_update": 10,
-    "end_attempts": 50,
+    "end_attempts": 80,
     "insert_event": 40,
     "finished_twin": 10,
     "unplanned": 12,
@@ -190,6 +200,7 @@ PAGES_MAX = {
     "overdue": 8,
     "lapsed": 8,
     "free_deliveries": 12,
+    "wait_for_delayed": 8,
 }
 
 # These begin at the front of an index that a snapshot keeps full of dead entries. The rescuer's, once a
@@ -210,6 +221,7 @@ async def test_what_is_finished_makes_nothing_dearer(gauge: Gauge) -> None:
     store = store_on(gauge)
     for number in range(LIVES):
         await live(store, number)
+    await take_among_two(store)
 
     assert not too_many(gauge)
 
@@ -234,6 +246,7 @@ async def test_an_idle_snapshot_makes_no_claim_and_no_fenced_write_dearer(gauge:
     for number in range(LIVES):
         seconds[0] += (FROM_THE_FRONT_SECONDS - LATE_SECONDS) / (LIVES + 1)
         await live(store, number)
+    await take_among_two(store)
 
     assert not too_many(gauge, besides=FROM_THE_FRONT)
 

@@ -13,8 +13,18 @@ from tempa.core.accounts import ApiKey, digest
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
 from tempa.jobs.model import Beat
-from tempa.testing.contracts.samples import ACCOUNT, COMPLETED, EXHAUSTED, LEASE_SECONDS, an_outcome, retried
+from tempa.testing.contracts.samples import (
+    ACCOUNT,
+    COMPLETED,
+    EXHAUSTED,
+    LANE,
+    LEASE_SECONDS,
+    a_new_job,
+    an_outcome,
+    retried,
+)
 from tempa.webhooks.model import DeadFilter
+from tests.integration.postgres.sessions import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from tempa.adapters.stores.postgres.store import PostgresStore
@@ -45,6 +55,23 @@ async def test_beats_and_endings_of_the_same_jobs(benches: Pair, session: Sessio
         assert ends == [1] * 12  # each attempt ended once
         for claimed in await here.claim(100):
             assert await here.store.settle(claimed.lease, COMPLETED)
+
+
+async def test_who_is_given_up_for_another_is_tried_again(here: PostgresStore, session: Session) -> None:
+    """Somebody in a console locks two jobs the other way round. Who waited first is let go."""
+    jobs = sorted([(await here.admit(a_new_job(CLOCK))).job for _ in range(2)], key=lambda job: job.id)
+    beats = [Beat(lease=claimed.lease) for claimed in await here.claim("w1", [LANE], 2, LEASE_SECONDS)]
+    await session.hold(jobs[1].id)
+    await session.run(f"set local deadlock_timeout = '{PATIENCE_SECONDS}s'")
+    beating = asyncio.create_task(here.beat(beats, LEASE_SECONDS))
+    await session.until_blocked(1)
+    await session.value("select id from job where id = $1 for update", jobs[0].id)
+    await session.run("commit")
+
+    answers = await asyncio.wait_for(beating, PATIENCE_SECONDS)
+
+    assert [answer.held for answer in answers] == [True, True]
+    assert here.writes.failures == 0
 
 
 async def test_reports_of_last_use_of_the_same_keys(

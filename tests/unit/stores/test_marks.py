@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempa.adapters.stores.commands.flow import Timed
 from tempa.adapters.stores.postgres.queues import (
     FROM_THE_FRONT_SECONDS,
     LATE_SECONDS,
@@ -63,10 +64,10 @@ def test_a_mark_never_goes_back_for_what_is_placed_late() -> None:
 
 
 def _look(queues: Queues) -> dict[str, int]:
-    flow = queues.waiting(["cpu"])
-    next(flow)
-    asked = flow.send([])
-    ((row),) = asked.rows  # type: ignore[union-attr, misc]
+    asked = next(queues.line(["cpu"], 1))
+    assert isinstance(asked, Timed)
+    assert asked.ask.rows
+    (row,) = asked.ask.rows
     return {"run_at": row["run_at"], "number": row["number"]}
 
 

@@ -31,7 +31,13 @@ CHANNEL = "tempa"
 _NOTIFY = Path(__file__).with_name("notify.sql").read_text("utf-8")
 PAYLOAD_BYTES_MAX = 7000  # the server's own limit is 8,000
 _RETRY_SECONDS = 1.0
-_FAULTS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_FAULTS = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 class PostgresWake:
@@ -85,7 +91,13 @@ class PostgresWake:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _carry(self) -> None:
-        connection = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
+        connection = await asyncpg.connect(
+            self._url,
+            timeout=10,
+            command_timeout=10,
+            statement_cache_size=0,
+            server_settings={"synchronous_commit": "off"},  # what is told of is on disk; a ring need not be
+        )
         connection.add_termination_listener(lambda _: self._news.set())
         try:
             await connection.add_listener(CHANNEL, self._hear)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tempa.core.events import TERMINAL_EVENTS
 from tempa.core.work import DELIVERIES, FEED
-from tempa.jobs.model import Beat, Stage
-from tempa.testing.contracts.bench import planned, sequences
+from tempa.jobs.model import Beat, Failed, JobError, Stage
+from tempa.testing.contracts.bench import planned, sequences, types
 from tempa.testing.contracts.samples import (
     ACCOUNT,
     COMPLETED,
@@ -43,6 +44,51 @@ class EventLogContract:
         assert (await bench.reread(claimed.job)).sequence == 8
         assert [event.type for event in log if event.type in TERMINAL_EVENTS] == ["job.completed"]
         assert log[-1].type == "job.completed"
+
+    async def test_stages_that_come_with_an_ending_are_told_before_it_in_the_log_and_in_the_feed(
+        self, bench: StoreBench
+    ) -> None:
+        """Of jobs that end in one write each has its own, in their order."""
+        jobs = [await bench.admit() for _ in range(3)]
+        leases = [claimed.lease for claimed in await bench.claim(3)]
+        reached = [
+            tuple(Stage(name=f"{number}.{n}", at=bench.clock.now()) for n in range(number))
+            for number in range(3)
+        ]
+        await asyncio.gather(
+            *(
+                bench.store.settle(lease, replace(COMPLETED, stages=stages))
+                for lease, stages in zip(leases, reached, strict=True)
+            )
+        )
+
+        for job, stages in zip(jobs, reached, strict=True):
+            log = await bench.log(job)
+            told = ["job.queued", "job.started", *("job.stage" for _ in stages), "job.completed"]
+            assert types(log) == told
+            assert sequences(log) == list(range(1, len(told) + 1))
+            assert [event.body["stage"] for event in log[2:-1]] == [stage.name for stage in stages]
+            assert (await bench.reread(job)).sequence == len(told)
+        feed = await bench.store.unplanned(100)
+        for job in jobs:
+            assert sequences([event for event in feed if event.job_id == job.id]) == sequences(
+                await bench.log(job)
+            )
+
+    async def test_what_is_told_of_an_ending_may_hold_any_character(self, bench: StoreBench) -> None:
+        """U+0000 is one that PostgreSQL's text has not, and that a kernel's message or a tag may have."""
+        odd = "\0 \\u0000 \\ \" ' \x1f 管 \U0001f529"
+        claimed = await bench.start(tags={odd: odd})
+        stages = (Stage(name=odd[1:], at=bench.clock.now()),)
+        failed = Failed(error=JobError(code="KERNEL_CRASHED", message=odd, retryable=True), stages=stages)
+
+        assert await bench.store.settle(claimed.lease, failed)
+
+        *_, stage, end = await bench.log(claimed.job)
+        assert stage.body["stage"] == odd[1:]
+        assert end.body["message"] == odd
+        assert end.announce
+        assert end.announce["data"]["tags"] == {odd: odd}
 
     async def test_a_log_is_read_from_where_one_left_off(self, bench: StoreBench) -> None:
         claimed = await bench.start()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands import endings
-from tempa.adapters.stores.commands.event_log import Entry, event_rows, log_topics, stage_entries
-from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.commands.event_log import event_rows, log_topics, stage_entries, told, told_text
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done, Timed
+from tempa.adapters.stores.commands.requests import RequestsPart
 from tempa.adapters.stores.sql import encode, job_from
 from tempa.core.crash import crash_point
 from tempa.core.work import job_topic, lane_topic
@@ -16,11 +17,13 @@ from tempa.jobs.model import BeatAnswer, Claimed, Ending, Lease, Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tempa.adapters.stores.commands.endings import Held
     from tempa.adapters.stores.commands.flow import Flow, Moment
-    from tempa.jobs.model import Beat, Job
+    from tempa.adapters.stores.commands.requests import Requests
+    from tempa.jobs.model import Beat
 
 
-class AttemptsPart(Access):
+class AttemptsPart(RequestsPart):
     """`JobStore`: beat, settle, expired, take_over, void_leases."""
 
     async def beat(self, beats: Sequence[Beat], lease_seconds: float) -> list[BeatAnswer]:
@@ -29,7 +32,7 @@ class AttemptsPart(Access):
 
     async def settle(self, lease: Lease, ending: Ending) -> bool:
         """End the attempt. False: the lease was lost, and nothing was written."""
-        (written,) = await self._write(settle_all, [(lease, ending, False)])
+        (written,) = await self._write(settle_all, [(lease, ending, False)], self._requests)
         return written
 
     async def expired(self, limit: int) -> list[Claimed]:
@@ -38,7 +41,7 @@ class AttemptsPart(Access):
 
     async def take_over(self, lease: Lease, ending: Ending) -> bool:
         """End the attempt in its worker's place, if its lease is still out at this moment."""
-        (written,) = await self._write(settle_all, [(lease, ending, True)])
+        (written,) = await self._write(settle_all, [(lease, ending, True)], self._requests)
         return written
 
     async def void_leases(self) -> int:
@@ -95,30 +98,31 @@ Settlement = tuple[Lease, Ending, bool]
 """A lease, how its attempt ends, and whether that is a takeover."""
 
 
-def settle_all(settlements: Sequence[Settlement]) -> Flow[Done[list[bool]]]:
+def settle_all(settlements: Sequence[Settlement], requests: Requests) -> Flow[Done[list[bool]]]:
     """End these attempts. Each is written or fenced off apart from the others."""
-    rows = yield ASK.jobs_for_update(job_ids=encode([lease.job_id for lease, _, _ in settlements]))
-    jobs = {row["id"]: job_from(row) for row in rows}
-    moment = yield MOMENT
+    job_ids = [lease.job_id for lease, _, _ in settlements]
+    rows, moment = yield Timed(
+        ASK.jobs_for_update(job_ids=encode(job_ids), unread=encode(requests.unread(job_ids)))
+    )
+    jobs = {row["id"]: endings.held(row, requests.of(row)) for row in rows}
     ends = [
         _End(jobs[lease.job_id], lease, endings.honour_cancel(jobs[lease.job_id], ending), moment, taken_over)
         for lease, ending, taken_over in settlements
         if lease.job_id in jobs
     ]
-    written = yield ASK.end_attempts([end.row() for end in ends])
-    last = {(row["job_id"], row["epoch"]): row["sequence"] for row in written}
-    ended = [end for end in ends if end.key in last]
-    yield ASK.insert_event([row for end in ended for row in end.event_rows(last[end.key])])
+    rows = yield ASK.end_attempts([end.row() for end in ends])
+    written = {(row["job_id"], row["epoch"]) for row in rows}
     crash_point("settle.in_commit")
+    ended = [end for end in ends if end.key in written]
     topics = tuple(topic for end in ended for topic in _topics_after(end.job, end.ending))
-    return Done([(lease.job_id, lease.epoch) in last for lease, _, _ in settlements], topics)
+    return Done([(lease.job_id, lease.epoch) in written for lease, _, _ in settlements], topics)
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
     """One settlement, with the job as it stands under this transaction's lock."""
 
-    job: Job
+    job: Held
     lease: Lease
     ending: Ending
     moment: Moment
@@ -130,28 +134,22 @@ class _End:
 
     def row(self) -> dict[str, Any]:
         """What is written of it. `lapsed_by`: only if the lease has run out by then."""
+        stages = stage_entries(self.ending.stages)
+        end = endings.entry(self.job, self.lease.epoch, self.ending, self.moment.now)
         return {
             "job_id": self.lease.job_id,
             "epoch": self.lease.epoch,
             "lapsed_by": self.moment.tick if self.taken_over else None,
-            "events": len(self._entries()),
+            "events": len(stages) + 1,
+            "reached": told_text(stages) if stages else None,
+            **told(end, prefix="event_"),
             "ended_at": self.moment.now,
             **endings.columns(self.ending, self.moment.now),
             **endings.attempt_columns(self.ending),
         }
 
-    def event_rows(self, last: int) -> list[dict[str, Any]]:
-        """Its stages, then its end, which has the number `last`."""
-        return event_rows(
-            self._entries(), account=self.job.account, job_id=self.job.id, last=last, now=self.moment.now
-        )
 
-    def _entries(self) -> list[Entry]:
-        end = endings.entry(self.job, self.lease.epoch, self.ending, self.moment.now)
-        return [*stage_entries(self.ending.stages), end]
-
-
-def _topics_after(job: Job, ending: Ending) -> tuple[str, ...]:
+def _topics_after(job: Held, ending: Ending) -> tuple[str, ...]:
     status, _ = endings.target(ending)
     frees_a_twin = job.work_key is not None  # one that the claims have passed over for this attempt
     again = (lane_topic(job.request.lane),) if status is Status.QUEUED or frees_a_twin else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.event_log import Entry
@@ -21,7 +22,9 @@ from tempa.jobs.model import (
 )
 
 if TYPE_CHECKING:
-    from tempa.jobs.model import Ending, Job
+    from collections.abc import Mapping
+
+    from tempa.jobs.model import Ending, Request
 
 OUTCOMES = {
     Completed: "completed",
@@ -33,7 +36,22 @@ OUTCOMES = {
 """What the attempt's row says of each."""
 
 
-def honour_cancel(job: Job, ending: Ending) -> Ending:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an ending needs of its job, as it stands under the transaction's lock."""
+
+    id: str
+    request: Request
+    cancel_requested: bool
+    work_key: str | None
+
+
+def held(row: Mapping[str, Any], request: Request) -> Held:
+    """A row of `jobs_for_update`."""
+    return Held(row["id"], request, bool(row["cancel_requested"]), row["work_key"])
+
+
+def honour_cancel(job: Held, ending: Ending) -> Ending:
     """An ending that would queue the job again cancels it, if that was asked for meanwhile.
 
     The worker decides before it sees the wish, and the client was told that it is on its way: only
@@ -98,13 +116,13 @@ def columns(ending: Ending, now: int) -> dict[str, Any]:
     }
 
 
-def entry(job: Job, epoch: int, ending: Ending, now: int) -> Entry:
+def entry(job: Held, epoch: int, ending: Ending, now: int) -> Entry:
     """The event that tells of `ending`."""
     _, event_type = target(ending)
     return Entry(event_type, _parts(job, epoch, ending, now))
 
 
-def _parts(job: Job, epoch: int, ending: Ending, now: int) -> events.Parts:
+def _parts(job: Held, epoch: int, ending: Ending, now: int) -> events.Parts:
     match ending:
         case Completed(result=result, usage=usage):
             return events.completed(job.id, job.request, result, usage)

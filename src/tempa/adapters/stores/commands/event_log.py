@@ -51,6 +51,25 @@ def event_rows(
     return rows
 
 
+def told_text(entries: Iterable[Entry]) -> str:
+    """Several of `told`, as one parameter.
+
+    The documents in it are text in JSON text: read as parts of it, PostgreSQL would refuse a U+0000 in them.
+    """
+    return encode([told(entry) for entry in entries])
+
+
+def told(entry: Entry, prefix: str = "") -> dict[str, str | None]:
+    """An event for a query that numbers it by the job's row that it writes."""
+    body, announce = entry.parts
+    return {
+        f"{prefix}id": new_id("evt"),
+        f"{prefix}type": entry.type,
+        "body": encode(body),
+        "announce": None if announce is None else encode(announce),
+    }
+
+
 def log_topics(job_id: str) -> tuple[str, str]:
     """What is rung when a job's log has grown."""
     return job_topic(job_id), EVENTS

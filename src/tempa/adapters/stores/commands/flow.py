@@ -74,7 +74,24 @@ class Moment:
         return self.tick + round(lease_seconds * 1000)
 
 
-Question = Ask | _Moment
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Asks for a query's rows and, behind them, what time it is; the answer is both.
+
+    On PostgreSQL the time comes as a column `now` of the rows: one way to the server, not two.
+    """
+
+    ask: Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Sole:
+    """The only question of its command: one statement, which is a transaction by itself."""
+
+    ask: Ask
+
+
+Question = Ask | Timed | Sole | _Moment
 Flow = Generator[Question, Any, T]
 
 

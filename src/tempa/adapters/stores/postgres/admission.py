@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.admission import binds, key_columns, standing
 from tempa.adapters.stores.commands.event_log import log_topics
-from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done, Sole
 from tempa.adapters.stores.sql import admitted_job, encode, job_from, job_row
 from tempa.core.accounts import AccountFull
 from tempa.core.crash import crash_point
@@ -16,7 +16,7 @@ from tempa.jobs import events
 from tempa.jobs.model import Admission, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.jobs.model import NewJob
@@ -40,7 +40,8 @@ def admit_all(batch: Sequence[NewJob], now: int | None) -> Flow[Done[list[Answer
     Of an account with a limit only as many are tried as it has room for. What proves to be a replay takes
     none, and so the next ones are tried.
     """
-    jobs = yield from _count(batch)
+    limited = {new.account for new in batch if new.queued_max is not None}
+    jobs = yield from _count(limited)
     answers: dict[str, Answer] = {}
     line = list(batch)
     while line:
@@ -48,7 +49,8 @@ def admit_all(batch: Sequence[NewJob], now: int | None) -> Flow[Done[list[Answer
         if not tried:
             answers |= {new.id: AccountFull(jobs[new.account]) for new in line}
             break
-        rows = yield ASK.admit([_row(ordinal, new, now) for ordinal, new in enumerate(tried)])
+        admit = ASK.admit([_row(ordinal, new, now) for ordinal, new in enumerate(tried)])
+        rows = yield admit if limited else Sole(admit)
         run_at = {row["id"]: row["run_at"] for row in rows}
         answers |= {new.id: _admitted(new, run_at) for new in tried}
         jobs.update(new.account for new in tried if new.id in run_at)
@@ -57,9 +59,8 @@ def admit_all(batch: Sequence[NewJob], now: int | None) -> Flow[Done[list[Answer
     return Done([answers[new.id] for new in batch], tuple(topics))
 
 
-def _count(batch: Sequence[NewJob]) -> Flow[Counter[str]]:
+def _count(limited: Collection[str]) -> Flow[Counter[str]]:
     """How many jobs each account with a limit has; nobody else admits for these until we have."""
-    limited = {new.account for new in batch if new.queued_max is not None}
     if not limited:
         return Counter()
     accounts = encode(list(limited))

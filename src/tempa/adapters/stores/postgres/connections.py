@@ -16,6 +16,10 @@ _LOCK_SECONDS = 2.0
 _IDLE_SECONDS = 5.0
 
 
+BOUNDS = {"lock_timeout": str(round(_LOCK_SECONDS * 1000))}
+"""What bounds a statement that is a transaction by itself, in a session of our own."""
+
+
 def begin(lock_seconds: float = _LOCK_SECONDS, idle_seconds: float = _IDLE_SECONDS) -> str:
     """Starts a transaction: how long it waits for a lock, and how long its client may be silent in it.
 
@@ -43,6 +47,10 @@ PLANNING = {
 was nearly empty reads all of it, and stays: in a young database a claim went from 0.3 to 11 ms within 20,000
 jobs, and to 22 behind an idle snapshot; with these, to 1.1 (measured). Every statement has its index."""
 
+SESSION = {**PLANNING, **BOUNDS}
+"""Behind a pooler none of it: a session is somebody else's next, and without kept statements each is planned
+anew."""
+
 # What a server says that is down, full, starting, stopping, or had to choose a victim (SQLSTATE classes).
 _FAULT_CLASSES = ("08", "53", "57", "58", "25P03", "40", "XX")
 _BUSY = "55P03"  # lock_not_available: somebody held it for longer than lock_timeout
@@ -66,13 +74,29 @@ async def open_pool(address: Address, size: int = CONNECTIONS_MAX) -> Any:
         command_timeout=_COMMAND_SECONDS,
         # Prepared statements live in a session, and a pooler hands every transaction another one.
         statement_cache_size=0 if address.pooled else 256,
-        reset=_leave_alone if address.pooled else None,
-        server_settings=None if address.pooled else PLANNING,  # without kept statements each is planned anew
+        reset=_leave_alone,
+        server_settings=None if address.pooled else SESSION,
     )
 
 
 async def _leave_alone(_: Any) -> None:
-    """Behind a pooler a reset would be one more transaction; ours leave nothing behind in a session."""
+    """Ours leave nothing behind in a session, and asyncpg's reset is one more way to the server for each.
+
+    One that is still in a transaction is rolled back before this is called.
+    """
+
+
+def is_victim(error: BaseException) -> bool:
+    """Whether the server gave up this transaction for another's sake: tried again it will go through."""
+    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether the driver has lost its place in the conversation with the server: nobody may go on with it.
+
+    Seen once in a process that had been stopped for longer than the server waits (SIGSTOP, SIGCONT).
+    """
+    return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError)
 
 
 def is_fault(error: BaseException) -> bool:
@@ -80,4 +104,4 @@ def is_fault(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         return state.startswith(_FAULT_CLASSES) or state == _BUSY
-    return isinstance(error, (OSError, TimeoutError, asyncpg.InterfaceError))
+    return isinstance(error, OSError | TimeoutError) or is_broken(error)

@@ -14,13 +14,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.commands.flow import ASK, Done
+from tempa.adapters.stores.commands.claims import Line
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done, Timed
 from tempa.adapters.stores.commands.shares import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tempa.adapters.stores.commands.flow import Flow, Moment
+    from tempa.adapters.stores.commands.flow import Ask, Flow, Moment
     from tempa.jobs.model import NewJob
 
 FROM_THE_FRONT_SECONDS = 1.0
@@ -75,10 +76,12 @@ class EventMark:
 
 
 class Queues:
-    """`ReadyJobs`. `monotonic` times the looks from the front."""
+    """`ReadyJobs`. `monotonic` times the looks from the front; `given_time`, in tests, is what is due."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
+    def __init__(
+        self, monotonic: Callable[[], float], given_time: Callable[[], int | None] = lambda: None
+    ) -> None:
+        self._monotonic, self._given_time = monotonic, given_time
         self._marks: dict[Queue, tuple[int, int]] = {}
         self._recent: deque[tuple[float, Queue, tuple[int, int]]] = deque()  # when it was taken, and where
         self._front_at = float("-inf")
@@ -93,12 +96,38 @@ class Queues:
         for queue in queues:
             self._marks.setdefault(queue, _FRONT)
 
-    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]:
-        """The accounts with queued jobs."""
-        yield from self._meet()
+    def line(self, lanes: Sequence[str], limit: int) -> Flow[Line]:
+        """The accounts with queued jobs. Asked again if others have opened queues meanwhile.
+
+        Where only one account has queues its jobs come along: one way to the server, not two.
+        """
         self._move_on()
-        rows = yield ASK.waiting_accounts(self._rows(lanes))
-        return [Waiting(row["account"], row["weight"], row["room"]) for row in rows]
+        if not self._accounts(lanes):
+            yield from self._meet()
+        while accounts := self._accounts(lanes):
+            if len(accounts) == 1:
+                queues, line = yield from self._alone(lanes, accounts.pop(), limit)
+            else:
+                queues, line = yield from self._all(lanes)
+            if queues <= len(self._marks):
+                return line
+            yield from self._meet()
+        moment = yield MOMENT
+        return Line([], moment)
+
+    def _all(self, lanes: Sequence[str]) -> Flow[tuple[int, Line]]:
+        rows, moment = yield Timed(ASK.waiting_accounts(self._rows(lanes)))
+        waiting = [_waiting(row["account"], row) for row in rows if row["account"] is not None]
+        return rows[0]["queues"], Line(waiting, moment)
+
+    def _alone(self, lanes: Sequence[str], account: str, limit: int) -> Flow[tuple[int, Line]]:
+        rows, moment = yield Timed(self._due(lanes, account, self._given_time(), limit))
+        due = _found(rows, limit)
+        waiting = [_waiting(account, rows[0])] if due else []
+        return rows[0]["queues"], Line(waiting, moment, {account: due})
+
+    def _accounts(self, lanes: Sequence[str]) -> set[str]:
+        return {queue.account for queue in self._marks if queue.lane in lanes}
 
     def _move_on(self) -> None:
         now = self._monotonic()
@@ -111,9 +140,11 @@ class Queues:
 
     def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]:
         """Rows of an account's jobs, the most urgent first."""
-        queues = [{**row, "now": moment.now, "limit": limit} for row in self._rows(lanes, account)]
-        rows: list[Any] = yield ASK.due_jobs(queues)
-        return rows[:limit]
+        rows = yield self._due(lanes, account, moment.now, limit)
+        return _found(rows, limit)
+
+    def _due(self, lanes: Sequence[str], account: str, now: int | None, limit: int) -> Ask:
+        return ASK.due_jobs([{**row, "now": now, "limit": limit} for row in self._rows(lanes, account)])
 
     def took(self, rows: Sequence[Any]) -> None:
         """Later looks begin with the last of them: it may be handed back within the same millisecond."""
@@ -135,6 +166,15 @@ class Queues:
             if queue.lane in wanted and account in (None, queue.account)
         ]
         return [{**queue.row(), "run_at": run_at, "number": number} for queue, (run_at, number) in chosen]
+
+
+def _waiting(account: str, row: Any) -> Waiting:
+    return Waiting(account, row["weight"], row["room"])
+
+
+def _found(rows: Sequence[Any], limit: int) -> list[Any]:
+    """Without the one row that says that there is none."""
+    return [row for row in rows if row["id"] is not None][:limit]
 
 
 def open_queues(queues: Sequence[Queue]) -> Flow[Done[None]]:

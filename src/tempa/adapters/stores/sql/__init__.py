@@ -17,6 +17,7 @@ from tempa.adapters.stores.sql.job_rows import (
     file_from,
     job_from,
     job_row,
+    request_from,
     result_text,
 )
 from tempa.adapters.stores.sql.json_text import decode, encode
@@ -42,5 +43,6 @@ __all__ = [
     "key_row",
     "load_queries",
     "message_text",
+    "request_from",
     "result_text",
 ]

@@ -69,7 +69,7 @@ def job_from(row: Mapping[str, Any]) -> Job:
         id=row["id"],
         account=row["account"],
         status=Status(row["status"]),
-        request=_request_from(row["request"]),
+        request=request_from(row["request"]),
         created_at=from_ms(row["created_at"]),
         started_at=_time(row["started_at"]),
         completed_at=_time(row["completed_at"]),
@@ -90,6 +90,13 @@ def job_from(row: Mapping[str, Any]) -> Job:
         removed=bool(row["removed"]),
         work_key=row["work_key"],
     )
+
+
+def request_from(text: str) -> Request:
+    """The `request` column."""
+    document = decode(text)
+    document["webhook_events"] = tuple(document["webhook_events"])
+    return Request(**document)
 
 
 def result_text(result: Result) -> str:
@@ -134,11 +141,6 @@ def file_from(row: Mapping[str, Any]) -> StoredFile:
 def _shallow(value: Any) -> dict[str, Any]:
     """Not dataclasses.asdict: it would copy a megabyte of `work` to have it encoded once."""
     return {column.name: getattr(value, column.name) for column in fields(value)}
-
-
-def _request_from(text: str) -> Request:
-    document = decode(text)
-    return Request(**{**document, "webhook_events": tuple(document["webhook_events"])})
 
 
 def _result_from(text: str | None) -> Result | None:

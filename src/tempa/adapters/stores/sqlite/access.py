@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiosql.adapters.sqlite3 import SQLite3Adapter
 
-from tempa.adapters.stores.commands.flow import Access, Ask, Moment
+from tempa.adapters.stores.commands.flow import Access, Ask, Moment, Sole, Timed
 from tempa.adapters.stores.sql import load_queries
 from tempa.adapters.stores.sqlite import rows
 from tempa.core.clock import to_ms
@@ -72,8 +72,12 @@ class SqliteAccess(Access):
             answer = self._answer(connection, question)
 
     def _answer(self, connection: sqlite3.Connection, question: Question) -> Any:
+        if isinstance(question, Timed):
+            return self._answer(connection, question.ask), self._moment()
+        if isinstance(question, Sole):
+            question = question.ask
         if not isinstance(question, Ask):
-            return Moment(to_ms(self._clock.now()), int(self._clock.monotonic() * 1000))
+            return self._moment()
         if question.query in _ROWS:
             return _ROWS[question.query](SQL, connection, question.rows or ())
         query = getattr(SQL, question.query)
@@ -81,3 +85,6 @@ class SqliteAccess(Access):
             return query(connection, question.rows)
         answer = query(connection, **question.parameters)
         return list(answer) if isinstance(answer, Iterator) else answer
+
+    def _moment(self) -> Moment:
+        return Moment(to_ms(self._clock.now()), int(self._clock.monotonic() * 1000))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempa.adapters.stores.commands.flow import ASK
+from tempa.adapters.stores.commands.claims import Line
+from tempa.adapters.stores.commands.flow import ASK, Timed
 from tempa.adapters.stores.commands.shares import Waiting
 from tempa.adapters.stores.sql import encode
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 class ReadyIndex:
     """`ReadyJobs`."""
 
-    def waiting(self, lanes: Sequence[str]) -> Flow[list[Waiting]]:
+    def line(self, lanes: Sequence[str], limit: int) -> Flow[Line]:  # noqa: ARG002 - nothing comes along
         """The accounts with queued jobs."""
-        rows = yield ASK.waiting_accounts(lanes=encode(lanes))
-        return [Waiting(row["account"], row["weight"], row["room"]) for row in rows]
+        rows, moment = yield Timed(ASK.waiting_accounts(lanes=encode(lanes)))
+        return Line([Waiting(row["account"], row["weight"], row["room"]) for row in rows], moment)
 
     def due(self, lanes: Sequence[str], account: str, moment: Moment, limit: int) -> Flow[list[Any]]:
         """Rows of an account's jobs, the most urgent first."""

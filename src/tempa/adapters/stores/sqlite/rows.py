@@ -24,14 +24,25 @@ def end_attempts(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mappin
     """End these attempts; a row for each that was not fenced off."""
     ended = []
     for row in rows:
-        end = sql.end_attempt(connection, **{name: row[name] for name in row if name not in _ATTEMPTS_OWN})
+        end = sql.end_attempt(connection, **{name: row[name] for name in row if name not in _NOT_THE_JOBS})
         if end is not None:
             ended.append(end)
             sql.close_attempt(connection, **_only(row, "job_id", "epoch", *_USAGE, *_ATTEMPTS_OWN))
+            _tell(sql, connection, row, end)
             if row["compute_time_ms"] > 0:
                 spent = _only(row, "ended_at", "compute_time_ms")
                 sql.add_compute(connection, account=end["account"], **spent)
     return ended
+
+
+def _tell(sql: Any, connection: sqlite3.Connection, row: Mapping[str, Any], end: Any) -> None:
+    """The stages it had reached, then its end."""
+    if row["reached"] is not None:
+        first = end["sequence"] - row["events"] + 1
+        reached = _only(row, "reached", "job_id", "ended_at")
+        sql.tell_stages(connection, account=end["account"], first=first, **reached)
+    event = {"id": row["event_id"], "type": row["event_type"], "at": row["ended_at"]}
+    sql.insert_event(connection, [{**row, **event, "account": end["account"], "sequence": end["sequence"]}])
 
 
 def beat(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -43,6 +54,8 @@ def beat(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, A
 _LEASE = ("worker", "now", "lease_until")
 _USAGE = ("compute_time_ms", "peak_rss_bytes")
 _ATTEMPTS_OWN = ("ended_at", "outcome", "attempt_code")
+_TOLD = ("reached", "event_id", "event_type", "body", "announce")
+_NOT_THE_JOBS = (*_ATTEMPTS_OWN, *_TOLD)
 
 
 def _only(row: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -52,9 +52,21 @@ told as (
 )
 select id from taken;
 
--- name: jobs_for_update(job_ids)
--- In one order, so that two who want some of the same never wait for each other.
-select * from job where id in (select value from json_each(cast(:job_ids as text))) order by id for update;
+-- name: jobs_for_update(job_ids, unread)
+-- In one order, so that two who want some of the same never wait for each other. The time is that of the
+-- last of them, behind its lock. A request never changes: only those that are not known are read.
+with held as materialized (
+    select id, cancel_requested, work_key, request
+    from job
+    where id in (select value from json_each(cast(:job_ids as text)))
+    order by id
+    for update
+)
+select
+    id, cancel_requested, work_key,
+    case when id in (select value from json_each(cast(:unread as text))) then request end as request,
+    now_ms() as now
+from held;
 
 -- name: beat(job_id, epoch, lease_until, stage, fraction, events)
 -- Heartbeat and progress are one write. No row back: the lease is lost. That it ran out does not
@@ -78,23 +90,26 @@ from held
 where job.number = held.number
 returning job.id as job_id, job.epoch, job.account, job.sequence, job.cancel_requested;
 
--- name: end_attempts(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes, ended_at, outcome, attempt_code)
+-- name: end_attempts(job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, reached, event_id, event_type, body, announce, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes, ended_at, outcome, attempt_code)
 -- Every ending of an attempt. No row back: fenced off, write nothing. lapsed_by is given by a takeover
 -- only, which must see in this very statement that the lease is still out: what it read before may be
 -- older than the worker's last beat (the fault of riverqueue/river#1302). What the attempts cost goes on
--- their accounts' day.
+-- their accounts' day. What is told of each is numbered by its job's row, event numbers follow sequences.
+-- `ended` hands on what the others need: joined to `ending` again they took half of the time (without hash
+-- joins, see PLANNING, every row meets every other).
 with ending as (
     select *
     from unnest(
         cast(:job_id as text[]), cast(:epoch as integer[]), cast(:lapsed_by as bigint[]), cast(:status as text[]),
         cast(:completed_at as bigint[]), cast(:run_at as bigint[]), cast(:crashes as integer[]),
-        cast(:retries as integer[]), cast(:events as integer[]), cast(:stage as text[]), cast(:result as text[]),
+        cast(:retries as integer[]), cast(:events as integer[]), cast(:reached as text[]), cast(:event_id as text[]),
+        cast(:event_type as text[]), cast(:body as text[]), cast(:announce as text[]), cast(:stage as text[]), cast(:result as text[]),
         cast(:error as text[]), cast(:code as text[]), cast(:cached as integer[]),
         cast(:compute_time_ms as bigint[]), cast(:peak_rss_bytes as bigint[]), cast(:ended_at as bigint[]),
         cast(:outcome as text[]), cast(:attempt_code as text[])
     ) as ending (
-        job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, stage, result, error,
-        code, cached, compute_time_ms, peak_rss_bytes, ended_at, outcome, attempt_code
+        job_id, epoch, lapsed_by, status, completed_at, run_at, crashes, retries, events, reached, event_id, event_type,
+        body, announce, stage, result, error, code, cached, compute_time_ms, peak_rss_bytes, ended_at, outcome, attempt_code
     )
 ),
 ended as (
@@ -120,28 +135,48 @@ ended as (
         and job.epoch = ending.epoch
         and job.status = 'processing'
         and (ending.lapsed_by is null or job.lease_until <= ending.lapsed_by)
-    returning job.id as job_id, job.epoch, job.sequence, job.account
+    returning
+        job.number, job.id as job_id, job.epoch, job.sequence, job.account, ending.events, ending.reached,
+        ending.event_id, ending.event_type, ending.body, ending.announce, ending.ended_at,
+        ending.outcome, ending.attempt_code, ending.compute_time_ms, ending.peak_rss_bytes
 ),
 closed as (
     update attempt
-    set ended_at = ending.ended_at,
-        outcome = ending.outcome,
-        code = ending.attempt_code,
-        compute_time_ms = ending.compute_time_ms,
-        peak_rss_bytes = ending.peak_rss_bytes
+    set ended_at = ended.ended_at,
+        outcome = ended.outcome,
+        code = ended.attempt_code,
+        compute_time_ms = ended.compute_time_ms,
+        peak_rss_bytes = ended.peak_rss_bytes
     from ended
-    join ending on ending.job_id = ended.job_id and ending.epoch = ended.epoch
     where attempt.job_id = ended.job_id and attempt.epoch = ended.epoch
 ),
 spent as (
     insert into account_day (day, account, compute_ms)
-    select ending.ended_at / 86400000, ended.account, sum(ending.compute_time_ms)
+    select ended_at / 86400000, account, sum(compute_time_ms)
     from ended
-    join ending on ending.job_id = ended.job_id and ending.epoch = ended.epoch
-    where ending.compute_time_ms > 0
+    where compute_time_ms > 0
     group by 1, 2
+),
+written as (
+    insert into event (id, account, job_id, sequence, type, at, body, announce)
+    select id, account, job_id, sequence, type, ended_at, body, announce
+    from (
+        select
+            number, event_id as id, account, job_id, sequence, event_type as type, ended_at, body, announce
+        from ended
+        union all
+        select
+            ended.number, told.id, ended.account, ended.job_id, ended.sequence - ended.events + told.place, told.type,
+            ended.ended_at, told.body, told.announce
+        from ended
+        cross join lateral rows from (
+            json_to_recordset(cast(ended.reached as json)) as (id text, type text, body text, announce text)
+        ) with ordinality as told (id, type, body, announce, place)
+        where ended.reached is not null
+    ) as event
+    order by number, sequence
 )
-select job_id, epoch, sequence from ended;
+select job_id, epoch from ended;
 
 -- name: redrive(number, next_at)!
 -- A new round: the retries are whole again, the attempts go on counting.

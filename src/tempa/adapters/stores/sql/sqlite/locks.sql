@@ -16,9 +16,14 @@ select 1;
 -- A job that nobody changes until this transaction ends.
 select * from job where id = :job_id;
 
--- name: jobs_for_update(job_ids)
--- Jobs that nobody changes until this transaction ends.
-select * from job where id in (select value from json_each(:job_ids));
+-- name: jobs_for_update(job_ids, unread)
+-- Jobs that nobody changes until this transaction ends. A request never changes: only those that are not
+-- known are read.
+select
+    id, cancel_requested, work_key,
+    case when id in (select value from json_each(:unread)) then request end as request
+from job
+where id in (select value from json_each(:job_ids));
 
 -- name: advance_feed(events)$
 -- The last of :events new positions.

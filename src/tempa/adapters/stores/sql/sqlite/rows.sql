@@ -24,6 +24,15 @@ values (
 insert into event (id, account, job_id, sequence, type, at, body, announce)
 values (:id, :account, :job_id, :sequence, :type, :at, :body, :announce);
 
+-- name: tell_stages(reached, account, job_id, first, ended_at)!
+-- The stages that an attempt had reached when it ended, in their order: event numbers follow sequences.
+insert into event (id, account, job_id, sequence, type, at, body, announce)
+select
+    told.value ->> 'id', :account, :job_id, :first + told.key, told.value ->> 'type', :ended_at,
+    told.value ->> 'body', told.value ->> 'announce'
+from json_each(cast(:reached as text)) as told
+order by told.key;
+
 -- name: take_job(job_id, epoch, sequence, worker, now, lease_until)^
 -- Its epoch was read in this same transaction, with nobody else who writes.
 update job
