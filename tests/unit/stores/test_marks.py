@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tempa.adapters.stores.commands.flow import Timed
+import contextlib
+
+from tempa.adapters.stores.commands.flow import Moment, Timed
 from tempa.adapters.stores.postgres.queues import (
     FROM_THE_FRONT_SECONDS,
     LATE_SECONDS,
@@ -69,6 +71,32 @@ def _look(queues: Queues) -> dict[str, int]:
     assert asked.ask.rows
     (row,) = asked.ask.rows
     return {"run_at": row["run_at"], "number": row["number"]}
+
+
+def test_a_clock_that_was_set_back_forgets_the_marks() -> None:
+    time = Seconds()
+    queues = Queues(time)
+    queues.opened([Queue("cpu", "acme", 5)])
+    nobody = {"id": None, "now": 0, "queues": 1, "account": None, "weight": 1.0, "room": None}
+
+    def claim_at(now: int) -> list[tuple[int, int]]:
+        """Where it looks, time by time."""
+        flow = queues.line(["cpu"], 1)
+        asked, looks = next(flow), []
+        with contextlib.suppress(StopIteration):
+            while True:
+                assert isinstance(asked, Timed)
+                assert asked.ask.rows
+                looks += [(row["run_at"], row["number"]) for row in asked.ask.rows]
+                asked = flow.send(([nobody], Moment(now, now)))
+        return looks
+
+    claim_at(20_000)
+    queues.took([ROW])
+    time.now += LATE_SECONDS
+    looks = [claim_at(20_000), claim_at(19_999), claim_at(19_999)]
+
+    assert looks == [[(10_000, 7)], [(10_000, 7), (0, 0)], [(0, 0)]]
 
 
 def test_a_claim_looks_from_the_last_job_it_took_a_moment_ago() -> None:

@@ -86,6 +86,7 @@ class Queues:
         self._recent: deque[tuple[float, Queue, tuple[int, int]]] = deque()  # when it was taken, and where
         self._front_at = float("-inf")
         self._from_the_front = True
+        self._latest = 0  # of the moments of claims
 
     def unknown(self, batch: Iterable[NewJob]) -> list[Queue]:
         """Queues that this process has not met yet: they must stand in the database before their jobs do."""
@@ -109,11 +110,21 @@ class Queues:
                 queues, line = yield from self._alone(lanes, accounts.pop(), limit)
             else:
                 queues, line = yield from self._all(lanes)
+            if self._went_back(line.moment):
+                continue
             if queues <= len(self._marks):
                 return line
             yield from self._meet()
         moment = yield MOMENT
         return Line([], moment)
+
+    def _went_back(self, moment: Moment) -> bool:
+        """Whether the clock was set back: jobs admitted since lie before the marks, which are forgotten."""
+        back, self._latest = moment.now < self._latest, moment.now
+        if back:
+            self._recent.clear()
+            self._marks = dict.fromkeys(self._marks, _FRONT)
+        return back
 
     def _all(self, lanes: Sequence[str]) -> Flow[tuple[int, Line]]:
         rows, moment = yield Timed(ASK.waiting_accounts(self._rows(lanes)))
