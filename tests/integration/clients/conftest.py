@@ -58,13 +58,13 @@ def node() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a process: other tests look at which there are
 def judge(node: str) -> Iterator[Judge]:
     """Our JavaScript verifier."""
     yield from _judge(node, "judge.mjs", VERIFIER)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a process: other tests look at which there are
 def official_judge(node: str, official_folder: Path) -> Iterator[Judge]:
     """The official library."""
     yield from _judge(node, "official.mjs", official_folder / "package.json")
