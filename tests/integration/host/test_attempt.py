@@ -1,4 +1,4 @@
-"""An attempt as the host sees it, with the test as its child: what a real one does only by chance."""
+"""An attempt as the host sees it, with the test at its child's end: what a real one does only by chance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,6 +50,8 @@ class Scene:
         self.attempt = Attempt(order, BOUNDS, self._note, self.seat)
         (channel,) = self.seat.descriptors()
         self.child = socket.socket(fileno=os.dup(channel))
+        # What is watched: not the test's own process, which may well be larger than any bound in here.
+        self._watched = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
     def _note(self, stage: str, fraction: float | None) -> None:
         self.stages.append(stage)
@@ -59,7 +62,7 @@ class Scene:
         self.kill_asked.set()
 
     def begin(self) -> None:
-        self.seat.begin(os.getpid(), os.pidfd_open(os.getpid()))
+        self.seat.begin(self._watched.pid, os.pidfd_open(self._watched.pid))
 
     async def end(self, how: Exited) -> Made | Broke:
         """The outcome, when the zygote has told how the child ended."""
@@ -70,6 +73,7 @@ class Scene:
     def close(self) -> None:
         self.attempt.close()
         self.child.close()
+        self._watched.communicate(timeout=PATIENCE_SECONDS)  # the end of its input is its end
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +53,15 @@ def ids(path: Path) -> set[str]:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
         return {ident for (ident,) in connection.execute("select id from job")}
+
+
+def open_files() -> set[str]:
+    """What this process has open, by path."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the listing's own
+            found.add(str(entry.readlink()))
+    return found
 
 
 async def test_a_full_database_acknowledges_nothing_and_recovers(path: Path) -> None:
@@ -135,6 +144,17 @@ async def test_a_connection_that_cannot_be_opened_is_tried_again(path: Path) -> 
 
     assert (await store.admit(a_new_job(ManualClock()))).verdict is Verdict.ADMITTED
     await store.close()
+
+
+def test_a_connection_that_cannot_be_set_up_is_closed(path: Path) -> None:
+    """And not left to the collector: each batch on a broken disk would leave one more behind."""
+    path.write_bytes(b"no database" * 1000)
+
+    with pytest.raises(sqlite3.DatabaseError) as caught:
+        open_writer(path)
+
+    assert str(path) not in open_files()  # though the error, held here, still holds the frames
+    assert caught.value.sqlite_errorname == "SQLITE_NOTADB"
 
 
 async def test_a_connection_in_an_unknown_state_is_replaced(path: Path) -> None:

@@ -49,7 +49,8 @@ def copy_database(source: Path, target: Path, told: Callable[[int, int], None]) 
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        with closing(open_reader(source)) as reader, closing(_open(target)) as copy:
+        with closing(open_reader(source)) as reader, closing(_connect(target)) as copy:
+            copy.execute("PRAGMA synchronous = OFF")  # flushed once, when it is whole
             _copy(reader, copy, told)
             copy.execute("PRAGMA journal_mode = DELETE")  # a backup is one file, with no log beside it
             _check(source, copy)
@@ -73,7 +74,7 @@ def skip_positions(path: Path) -> None:
 
     Else a reader that had gone further would hear nothing until the feed has come to where it is.
     """
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(_connect(path)) as connection:
         SQL.skip_positions(connection, by=_POSITIONS)
 
 
@@ -102,10 +103,8 @@ def _uploads(connection: sqlite3.Connection) -> Iterator[KeptFile]:
         yield KeptFile(row["id"], row["key"], row["size_bytes"], row["sha256"])
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA synchronous = OFF")  # flushed once, when it is whole
-    return connection
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
 
 
 def _flush(path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _BUSY_MS = 5000  # a backup or a curious sqlite3 shell may hold the file for a moment
@@ -33,26 +35,25 @@ _FAULTS = frozenset(
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """The one connection that may write. For use in the thread that opens it."""
-    connection = _open(path)
-    # WAL: readers never wait for the writer nor it for them. FULL: a commit returns when it is on disk.
-    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    if mode != "wal":
-        connection.close()
-        raise sqlite3.OperationalError(f"{path}: this file system cannot hold a write-ahead log")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_MAX}")
-    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    connection.execute("PRAGMA temp_store = MEMORY")
+    with _opening(path) as connection:
+        # WAL: readers never wait for the writer nor it for them. FULL: a commit returns when it is on disk.
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise sqlite3.OperationalError(f"{path}: this file system cannot hold a write-ahead log")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_MAX}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, whatever it is told."""
-    connection = _open(path)
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("PRAGMA temp_store = MEMORY")
+    with _opening(path) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 
@@ -62,13 +63,19 @@ def is_fault(error: BaseException) -> bool:
     return code is not None and code & 0xFF in _FAULTS  # the low byte is the class of an extended code
 
 
-def _open(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _opening(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that is set up in the block, and closed again if that fails."""
     connection = sqlite3.connect(
         path,
         isolation_level=None,  # transactions are ours: the module's own would begin them too late
         check_same_thread=False,  # closed by whoever closes the store; used by its own thread only
         cached_statements=_STATEMENTS,
     )
-    connection.row_factory = sqlite3.Row
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-    return connection
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
