@@ -19,8 +19,12 @@ if TYPE_CHECKING:
         Delivery,
         DeliveryClaim,
         DeliveryStatus,
+        Endpoint,
+        EndpointChange,
+        NewEndpoint,
         Next,
         Planned,
+        Subscription,
     )
     from tempa.webhooks.room import Room
 
@@ -100,5 +104,18 @@ class WebhookStore(Protocol):
     ) -> list[Delivery]: ...  # newest first; `before` is the id to go on from
     async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int: ...
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int: ...
+    async def add_endpoint(self, new: NewEndpoint, endpoints_max: int) -> Endpoint | None: ...  # None: too many
+    async def endpoints(self, account: str, limit: int, before: str | None) -> list[Endpoint]: ...  # newest first
+    async def endpoint(self, account: str, endpoint_id: str) -> Endpoint | None: ...  # not a removed one
+    async def change_endpoint(
+        self, account: str, endpoint_id: str, change: EndpointChange
+    ) -> Endpoint | None: ...
+    async def pause_endpoint(self, account: str, endpoint_id: str) -> Endpoint | None: ...
+    async def resume_endpoint(self, account: str, endpoint_id: str) -> Endpoint | None: ...  # of a job's URL too
+    async def remove_endpoint(self, account: str, endpoint_id: str) -> bool: ...  # cancels what waits there
+    async def test_endpoint(self, account: str, endpoint_id: str) -> str | None: ...  # the delivery's id
+    async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]: ...
+    async def heal(self, limit: int) -> int: ...  # dead letters of endpoints that answer again
+    async def expire_parked(self, after_seconds: float, limit: int) -> int: ...  # dead: endpoint_down
     async def delivery_counts(self) -> Mapping[str, int]: ...  # status -> deliveries
     async def prune_deliveries(self, before: datetime, limit: int) -> int: ...  # finished ones only

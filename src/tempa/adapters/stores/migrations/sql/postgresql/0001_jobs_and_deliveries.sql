@@ -192,14 +192,15 @@ create table event (
     number    bigint  primary key generated always as identity,
     id        text    not null unique,
     account   text    not null,
-    job_id    text    not null references job (id),
-    sequence  integer not null,
+    job_id    text    references job (id),
+    sequence  integer,
     type      text    not null,
     at        bigint  not null,
     position  bigint,
     body      text    not null,
     announce  text,
-    unique (job_id, sequence)
+    unique (job_id, sequence),
+    check ((job_id is null) = (sequence is null))
 )
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
@@ -224,27 +225,51 @@ execute function refuse_change('an event');
 -- of dead versions behind an idle snapshot. It may skip numbers; it never goes back.
 create sequence feed_position;
 
--- A URL that an account's deliveries go to; host is its host with its port. origin tells how it came
--- here: 'job' is a job's webhook_url. turn is the number of the latest attempt made to it: the lowest
--- goes first. standing is what to expect of the next (0 quick, 1 new, 2 slow). line_at is when
--- the next delivery may be claimed, null while none may be; every command that could change that
--- reckons it anew, so that a claim looks at nobody who has nothing to send.
+-- Where an account's deliveries go. origin tells how it came here: 'job' is a job's webhook_url, one row a
+-- URL, signed with the account's own secret; 'account' was registered, and has what follows changed_at.
+-- turn is the number of the latest attempt made to it: the lowest goes first. standing is what to expect of
+-- the next (0 quick, 1 new, 2 slow). line_at is when the next delivery may be claimed, null while none may
+-- be; every command that could change that reckons it anew, so that a claim looks at nobody who has nothing
+-- to send. health is what its latest failures say of it (webhooks/breaker.py), null while there are none.
+-- parked_at: since when its pending deliveries are parked; nothing is written to them for that. pace_ms is
+-- the least time between two attempts, null for none, paced_at when the next may begin by it. healing: dead
+-- letters of an outage wait to be sent again.
 create table endpoint (
-    number      bigint  primary key generated always as identity,
-    id          text    not null unique,
-    account     text    not null,
-    url         text    not null,
-    host        text    not null,
-    origin      text    not null,
-    turn        bigint  not null default 0,
-    held_until  bigint  not null default 0,
-    standing    integer not null default 1 check (standing in (0, 1, 2)),
-    line_at     bigint,
-    created_at  bigint  not null,
-    unique (account, url)
+    number           bigint  primary key generated always as identity,
+    id               text    not null unique,
+    account          text    not null,
+    url              text    not null,
+    host             text    not null,
+    origin           text    not null check (origin in ('job', 'account')),
+    status           text    not null default 'active'
+        check (status in ('active', 'paused', 'disabled', 'removed')),
+    turn             bigint  not null default 0,
+    held_until       bigint  not null default 0,
+    standing         integer not null default 1 check (standing in (0, 1, 2)),
+    line_at          bigint ,
+    in_flight_max    integer not null default 4 check (in_flight_max > 0),
+    health           text,
+    parked_at        bigint ,
+    pace_ms          double precision check (pace_ms > 0),
+    paced_at         double precision not null default 0,
+    healing          integer not null default 0 check (healing in (0, 1)),
+    created_at       bigint  not null,
+    changed_at       bigint  not null,
+    description      text    not null default '',
+    events           text,
+    signing          text    not null default 'hmac' check (signing in ('hmac', 'ed25519')),
+    secrets          text,
+    retry_statuses   text,
+    rate_per_second  double precision check (rate_per_second > 0),
+    check (status in ('active', 'removed') or parked_at is not null),
+    check ((origin = 'account') = (secrets is not null))
 )
 with (fillfactor = 50);
 
+create unique index endpoint_url on endpoint (account, url) where origin = 'job';
+create index endpoint_registered on endpoint (account, number) where origin = 'account';
+create index endpoint_parked on endpoint (parked_at) where parked_at is not null;
+create index endpoint_healing on endpoint (number) where healing = 1;
 -- host comes along so that a claim can pass over a full one without reading its endpoints.
 create index endpoint_line on endpoint (account, standing, line_at, turn, number, host)
     where line_at is not null;
@@ -257,10 +282,10 @@ create table delivery (
     account          text    not null,
     event_number     bigint  not null references event (number),
     endpoint_number  bigint  not null references endpoint (number),
-    job_id           text    not null,
+    job_id           text,
     type             text    not null,
     status           text    not null
-        check (status in ('pending', 'leased', 'parked', 'delivered', 'dead', 'canceled')),
+        check (status in ('pending', 'leased', 'delivered', 'dead', 'canceled')),
     attempts         integer not null default 0,
     retries_spent    integer not null default 0,
     created_at       bigint  not null,
@@ -269,11 +294,13 @@ create table delivery (
     finished_at      bigint,
     reason           text,
     discard_reason   text,
-    message          text    not null,
+    healed           integer not null default 0 check (healed in (0, 1)),
+    message          text,
     unique (event_number, endpoint_number),
     check ((status = 'leased') = (lease_until is not null)),
     check ((status in ('delivered', 'dead', 'canceled')) = (finished_at is not null)),
-    check (status <> 'dead' or reason is not null)
+    check (status <> 'dead' or reason is not null),
+    check (message is not null or finished_at is not null)
 )
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
