@@ -16,7 +16,14 @@ from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES
 from tempa.jobs.wire import ANNOUNCED, GenerateModel
-from tempa.webhooks.wire import Discard, Redrive, WebhookBody
+from tempa.webhooks.wire import (
+    ChangeEndpoint,
+    Discard,
+    Redrive,
+    RegisterEndpoint,
+    RotateSecret,
+    WebhookBody,
+)
 
 # The example of the first source recipe, as it stands: template flanged-tube@1.
 FLANGED_TUBE = {
@@ -31,6 +38,16 @@ FLANGED_TUBE = {
     },
 }
 
+_REQUESTS = (
+    GenerateModel,
+    RegisterEndpoint,
+    ChangeEndpoint,
+    RotateSecret,
+    Redrive,
+    Discard,
+    NewKey,
+    WebhookBody,
+)
 _SECURITY = {
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: `tempa_sk_...`."},
     "jobToken": {"type": "apiKey", "in": "query", "name": "token", "description": "For one job, read-only."},
@@ -98,7 +115,7 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 
 
 def _schemas(found: dict[str, Any]) -> dict[str, Any]:
-    requests = [(model, "validation") for model in (GenerateModel, Redrive, Discard, NewKey, WebhookBody)]
+    requests = [(model, "validation") for model in _REQUESTS]
     answers = [(ProblemDetails, "serialization")]
     _, made = models_json_schema([*requests, *answers], ref_template=SCHEMAS + "{model}")  # type: ignore[list-item]
     made["$defs"]["GenerateModel"]["examples"] = [FLANGED_TUBE]

@@ -33,11 +33,12 @@ def path_id(what: str, pattern: str = _JOB_ID) -> Any:
 
 
 JobId = Annotated[str, path_id("The job.")]
+EndpointId = Annotated[str, path_id("The endpoint.", _ID.format("ep"))]
 DeliveryId = Annotated[str, path_id("The delivery.", _ID.format("dlv"))]
 KeyId = Annotated[str, path_id("The key.", _ID.format("key"))]
 
 _HEADERS: Mapping[str, tuple[dict[str, Any], str]] = {
-    "Location": ({"type": "string"}, "Where the job is."),
+    "Location": ({"type": "string"}, "Where what was made is."),
     "Retry-After": (
         {"type": "string"},
         "Seconds to wait before asking again, while the job can still change.",
@@ -74,6 +75,7 @@ def operation(
     refusals: Sequence[str] = (),
     parameters: Sequence[Mapping[str, Any]] = (),
     body: type[BaseModel] | Mapping[str, Any] | None = None,
+    body_optional: bool = False,
     token: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments for a route's decorator.
@@ -86,7 +88,7 @@ def operation(
     if scope is not None:
         extra["security"] = [{"apiKey": [] if scope == ANY_SCOPE else [scope]}, *([{"jobToken": []}] * token)]
     if body is not None:
-        extra["requestBody"] = {"required": True, "content": _content(body)}
+        extra["requestBody"] = {"required": not body_optional, "content": _content(body)}
     slugs = dict.fromkeys([*refusals, *_usual(scope, token=token)])
     return {
         "summary": summary,

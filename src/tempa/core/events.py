@@ -29,6 +29,9 @@ OPERATOR_EVENTS = (
 )
 """About an account's own webhooks. Sent to endpoints that name them, and never told of each other."""
 
+TEST_EVENT = "webhook.test"
+"""Sent to one endpoint at its owner's wish; about no job."""
+
 FAMILIES = ("3d_reconstruction", "cad_generation", "conversion", "inspection")
 """Webhook families: each job event of an engine is announced under its engine's family."""
 

@@ -1,4 +1,7 @@
-"""Signatures by HMAC-SHA256: of webhooks, of links to files, of read-only tokens."""
+"""Signatures by HMAC-SHA256: of webhooks, of links to files, of read-only tokens.
+
+Webhooks signed by Ed25519 need a library, which core does without: `webhooks/ed25519` has them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,16 @@ import secrets as randomness
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    EntrySigner = Callable[[str, str, int, bytes], str]  # secret, id, timestamp, body -> "v1,..."
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - names the kind of secret, is none
+PRIVATE_KEY_PREFIX = "whsk_"  # of Ed25519: signs
+PUBLIC_KEY_PREFIX = "whpk_"  # of Ed25519: verifies, and is no secret
 SECRET_BYTES = 32  # Standard Webhooks wants 24 to 64
 
+_HEX_NAMES = ("X-Webhook-Signature", "X-Webhook-Signature-Previous")
 _KEY_BYTES_MIN = 16
 _SUBJECT = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _TOKEN = re.compile(r"([A-Za-z0-9_-]{1,128})\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]{43})")
@@ -44,10 +52,14 @@ def secret_key(secret: str) -> bytes:
     return key
 
 
+def signed_bytes(message_id: str, timestamp: int | str, body: bytes) -> bytes:
+    """What a Standard Webhooks signature covers: `id.timestamp.body`."""
+    return f"{message_id}.{timestamp}.".encode() + body
+
+
 def standard_digest(secret: str, message_id: str, timestamp: int | str, body: bytes) -> bytes:
-    """HMAC-SHA256 over `id.timestamp.body`, 32 bytes (Standard Webhooks 1.0.0, scheme v1)."""
-    signed = f"{message_id}.{timestamp}.".encode() + body
-    return hmac.digest(secret_key(secret), signed, hashlib.sha256)
+    """HMAC-SHA256 of `signed_bytes`, 32 bytes (Standard Webhooks 1.0.0, scheme v1)."""
+    return hmac.digest(secret_key(secret), signed_bytes(message_id, timestamp, body), hashlib.sha256)
 
 
 def standard_signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
@@ -61,20 +73,27 @@ def hex_signature(secret: str, body: bytes) -> str:
 
 
 def webhook_headers(
-    secrets: Sequence[str], message_id: str, timestamp: int, body: bytes
+    secrets: Sequence[str],
+    message_id: str,
+    timestamp: int,
+    body: bytes,
+    sign: EntrySigner = standard_signature,
 ) -> tuple[tuple[str, str], ...]:
-    """The headers that sign one attempt. `secrets` are those in force, newest first."""
+    """The headers that sign one attempt. `secrets` are those in force, newest first.
+
+    `sign` makes an entry of a secret: this one knows HMAC, `webhooks.signing` Ed25519 too. The hex
+    headers are there for HMAC secrets only: who has a public key checks the signature it belongs to.
+    """
     assert secrets, "a delivery is never sent unsigned"
-    entries = [standard_signature(secret, message_id, timestamp, body) for secret in secrets]
-    headers = [
+    entries = [sign(secret, message_id, timestamp, body) for secret in secrets]
+    shared = [secret for secret in secrets if not secret.startswith(PRIVATE_KEY_PREFIX)]
+    in_hex = ((name, hex_signature(secret, body)) for name, secret in zip(_HEX_NAMES, shared, strict=False))
+    return (
         ("webhook-id", message_id),
         ("webhook-timestamp", str(timestamp)),
         ("webhook-signature", " ".join(entries)),
-        ("X-Webhook-Signature", hex_signature(secrets[0], body)),
-    ]
-    if len(secrets) > 1:
-        headers.append(("X-Webhook-Signature-Previous", hex_signature(secrets[1], body)))
-    return tuple(headers)
+        *in_hex,
+    )
 
 
 def sign_link(key: bytes, parts: Sequence[str], expires: int) -> str:

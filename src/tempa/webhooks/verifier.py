@@ -1,14 +1,28 @@
-"""The receiving end: is this webhook ours, unaltered and fresh? Standard library only."""
+"""The receiving end: is this webhook ours, unaltered and fresh?
+
+Standard library only, but for Ed25519: `cryptography` is loaded when a `whpk_` key is given.
+`clients/javascript/tempa-webhooks.mjs` is this file in JavaScript; a test holds their verdicts together.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import json
 import re
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from tempa.core.signing import any_match, hex_signature, standard_digest
+from tempa.core.signing import (
+    PRIVATE_KEY_PREFIX,
+    PUBLIC_KEY_PREFIX,
+    any_match,
+    hex_signature,
+    secret_key,
+    signed_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +40,8 @@ Reason = Literal[
 
 _STANDARD = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _HEX = ("x-webhook-signature", "x-webhook-signature-previous")
+_HMAC, _ED25519 = "v1", "v1a"
+_ED25519_ENTRIES_MAX = 16  # looked at: 0.1 ms each, and a header has room for hundreds
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")  # ASCII digits only: int() also takes "1_0" and other scripts
 
 
@@ -59,7 +75,8 @@ def verify(
     Args:
         body: The raw bytes as they came, not parsed and written again.
         headers: The request's headers; names in any case.
-        secrets: The endpoint's secret (`whsec_...`), or several while it rotates.
+        secrets: The endpoint's secret (`whsec_...`) or public key (`whpk_...`), or several of
+            either kind while it rotates.
         tolerance_seconds: How far the attempt's timestamp may lie from `now`, either way. A
             receiver that drops repeated ids should remember them for twice as long.
         now: Unix seconds; the system's clock if absent.
@@ -125,6 +142,8 @@ def _read_secrets(secrets: object) -> tuple[str, ...]:
     keys = (secrets,) if isinstance(secrets, str) else secrets
     if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(k, str) and k for k in keys):
         raise WebhookVerificationError("invalid_secret", "Give one secret, or a list of them.")
+    if any(key.startswith(PRIVATE_KEY_PREFIX) for key in keys):
+        raise WebhookVerificationError("invalid_secret", "whsk_ is what signs; give the public key, whpk_.")
     return tuple(keys)
 
 
@@ -141,24 +160,66 @@ def _check_age(timestamp: str, now: float, tolerance_seconds: float) -> None:
 def _check_standard(
     body: bytes, message_id: str, timestamp: str, header: str, secrets: Sequence[str]
 ) -> None:
-    """Accept if any secret made any entry. Every pair is compared, none cut short."""
+    """Accept if any secret made any entry of its own kind. Every pair is compared, none cut short."""
     given = _signatures(header)
     try:
-        expected = [standard_digest(secret, message_id, timestamp, body) for secret in secrets]
+        message = signed_bytes(message_id, timestamp, body)
     except UnicodeEncodeError:
         raise WebhookVerificationError("malformed_header", "webhook-id is not valid text.") from None
-    except ValueError as error:
-        raise WebhookVerificationError("invalid_secret", f"{error}.") from None
-    if not any_match(expected, given):
+    by_secret = _matches_secret(message, _shared(secrets), given[_HMAC])
+    by_key = _matches_key(message, _public(secrets), given[_ED25519])
+    if not (by_secret or by_key):
         raise WebhookVerificationError("no_match", "No signature matches these bytes and secrets.")
 
 
-def _signatures(header: str) -> list[bytes]:
-    """The v1 entries. Malformed ones and other versions are passed over: a good one may stand beside them."""
+def _signatures(header: str) -> dict[str, list[bytes]]:
+    """The entries by version. Malformed ones and others are passed over: a good one may stand beside them."""
     pairs = [entry.partition(",") for entry in header.split(" ")]
     if not any(version and comma and value for version, comma, value in pairs):
         raise WebhookVerificationError("malformed_header", "webhook-signature has no entry like v1,<base64>.")
-    return [found for version, _, value in pairs if version == "v1" and (found := _decoded(value))]
+    found: dict[str, list[bytes]] = {_HMAC: [], _ED25519: []}
+    for version, _, value in pairs:
+        if version in found and (signature := _decoded(value)):
+            found[version].append(signature)
+    return found
+
+
+def _matches_secret(message: bytes, secrets: Sequence[str], given: Sequence[bytes]) -> bool:
+    try:
+        expected = [hmac.digest(secret_key(secret), message, hashlib.sha256) for secret in secrets]
+    except ValueError as error:
+        raise WebhookVerificationError("invalid_secret", f"{error}.") from None
+    return any_match(expected, given)
+
+
+def _matches_key(message: bytes, keys: Sequence[str], given: Sequence[bytes]) -> bool:
+    if not keys:
+        return False
+    ed25519 = _load_ed25519()
+    try:
+        read = [ed25519.public_key(key) for key in keys]
+    except ValueError as error:
+        raise WebhookVerificationError("invalid_secret", f"{error}.") from None
+    pairs = [(key, signature) for key in read for signature in given[:_ED25519_ENTRIES_MAX]]
+    return any(ed25519.verifies(key, message, signature) for key, signature in pairs)
+
+
+def _load_ed25519() -> Any:
+    """Not an import atop: most receivers have an HMAC secret, and need no library for it."""
+    try:
+        return import_module("tempa.webhooks.ed25519")
+    except ImportError:
+        text = "A whpk_ key needs the package cryptography, which is not installed."
+        raise WebhookVerificationError("invalid_secret", text) from None
+
+
+def _shared(secrets: Sequence[str]) -> list[str]:
+    """Those for HMAC. A public key is known to everybody: what it would sign is worth nothing."""
+    return [secret for secret in secrets if not secret.startswith(PUBLIC_KEY_PREFIX)]
+
+
+def _public(secrets: Sequence[str]) -> list[str]:
+    return [secret for secret in secrets if secret.startswith(PUBLIC_KEY_PREFIX)]
 
 
 def _decoded(value: str) -> bytes | None:
@@ -171,7 +232,7 @@ def _decoded(value: str) -> bytes | None:
 def _check_hex(body: bytes, names: Mapping[str, str], secrets: Sequence[str]) -> None:
     given = [_header(names, _HEX[0]), *([names[_HEX[1]]] if _HEX[1] in names else [])]
     try:
-        expected = [hex_signature(secret, body).encode() for secret in secrets]
+        expected = [hex_signature(secret, body).encode() for secret in _shared(secrets)]
     except UnicodeEncodeError:
         raise WebhookVerificationError("invalid_secret", "A secret is not valid text.") from None
     if not any_match(expected, [value.lower().encode(errors="replace") for value in given]):

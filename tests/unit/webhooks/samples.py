@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tempa.core.events import Event
-    from tempa.webhooks.model import AttemptOutcome, Next, Planned
+    from tempa.webhooks.model import AttemptOutcome, Next, Planned, Subscription
     from tempa.webhooks.ports import Outbound
     from tempa.webhooks.room import Room
 
@@ -33,6 +33,7 @@ class FakeStore:
     def __init__(self) -> None:
         self.due: list[ClaimedDelivery] = []
         self.events: list[Event] = []
+        self.registered: list[Subscription] = []
         self.away = 0
         self.next_seconds: float | None = None
         self.limits: list[int] = []
@@ -83,6 +84,9 @@ class FakeStore:
     async def unplanned(self, limit: int) -> list[Event]:
         await self._answer()
         return self.events[:limit]
+
+    async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]:
+        return [each for each in self.registered if each.account in accounts]
 
     async def fan_out(self, planned: Sequence[Planned]) -> int:
         self.batches.append(list(planned))

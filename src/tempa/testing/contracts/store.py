@@ -17,6 +17,7 @@ from tempa.testing.contracts.deliveries import DeliveryOrderContract, DeliverySe
 from tempa.testing.contracts.delivery_claims import DeliveryClaimContract
 from tempa.testing.contracts.delivery_due import DeliveryDueContract
 from tempa.testing.contracts.delivery_room import DeliveryRoomContract
+from tempa.testing.contracts.endpoints import EndpointDeliveryContract, EndpointRegistryContract
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.estimates import EstimateContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
@@ -83,8 +84,10 @@ class WebhookStoreContract(
     DeadLetterContract,
     RedriveContract,
     PruneContract,
+    EndpointRegistryContract,
+    EndpointDeliveryContract,
 ):
-    """Deliveries and dead letters. Asks for the fixture `bench`."""
+    """Endpoints, deliveries and dead letters. Asks for the fixture `bench`."""
 
 
 class KeyStoreContract(KeyContract):
