@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tempa.core.retry import RetryPolicy
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from tempa.webhooks.breaker import Change
 
 
 class DeliveryStatus(StrEnum):
@@ -193,18 +197,42 @@ class AttemptOutcome:
     response_excerpt: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The policy in force and one throw of the dice: by these the store reckons when to probe.
+
+    Thrown beforehand, so that a transaction that runs again comes to the same.
+    """
+
+    policy: RetryPolicy = RetryPolicy()
+    thrown: float = 0.5  # uniform in [0, 1)
+
+    def random(self) -> float:
+        """The throw, as dice."""
+        return self.thrown
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
     """What follows from an attempt.
 
     `delay_seconds` belongs to `pending`, `reason` to `dead`. `hold_seconds` gates every delivery
-    to the same URL (Retry-After), whatever becomes of this one.
+    to the same endpoint (Retry-After), whatever becomes of this one. `backoff` is for what the attempt
+    may mean to its endpoint.
     """
 
     status: DeliveryStatus
     delay_seconds: float = 0.0
     hold_seconds: float = 0.0
     reason: DeadReason | None = None
+    backoff: Backoff = Backoff()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An outcome was written, and this is what it changed of its endpoint."""
+
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +267,13 @@ class Delivery:
     created_at: datetime
     next_attempt_at: datetime | None
     finished_at: datetime | None
+    healed: bool = False  # it was sent once more by itself, after an outage
+    is_spent: bool = False  # cannot be sent again: its payload is past its retention, or its endpoint removed
+
+    @property
+    def heals(self) -> bool:
+        """Whether it is dead of an outage, and goes out once more by itself."""
+        return self.reason in HEALABLE and not self.healed and not self.is_spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +289,8 @@ class DeadGroup:
     newest: datetime
     last_http_status: int | None
     last_error: str | None
+    healable: int = 0  # of them: sent once more by themselves when the endpoint answers again
+    spent: int = 0  # of them: cannot be sent again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

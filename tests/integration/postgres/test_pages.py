@@ -53,8 +53,8 @@ select 'cad_' || n, '{ACCOUNT}', 'queued', 'e', '{LANE}', 5, n, n, {2**42}, 2,
 from generate_series(1, {FINISHED}) as n;
 insert into queue values ('{LANE}', '{ACCOUNT}', 5);
 insert into idempotency select '{ACCOUNT}', '/v1', 0, 'k' || number, 'f', id, 1 from job;
-insert into endpoint (id, account, url, host, origin, created_at, line_at)
-values ('ep_1', '{ACCOUNT}', '{URL}', 'hooks.example', 'job', 1, 1);
+insert into endpoint (id, account, url, host, origin, created_at, changed_at, line_at)
+values ('ep_1', '{ACCOUNT}', '{URL}', 'hooks.example', 'job', 1, 1, 1);
 insert into event (id, account, job_id, sequence, type, at, body)
 select 'evt_' || number, account, id, 2, 'job.completed', 1, '{{}}' from job;
 insert into delivery (id, account, event_number, endpoint_number, job_id, type, status, created_at, next_at,

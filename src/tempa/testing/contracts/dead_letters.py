@@ -173,7 +173,7 @@ class RedriveContract:
 
     async def test_a_redrive_is_paced_oldest_first(self, bench: StoreBench) -> None:
         made = await bench.deliveries_to(URL, 4)
-        await _end(bench, 4, EXHAUSTED)
+        await _end(bench, 4, REFUSED)
         bench.clock.advance(60.0)
         now = bench.clock.now()
 

@@ -24,7 +24,7 @@ async def settle(
 ) -> bool:
     """Settle an attempt; whether that was taken."""
     outcome = replace(an_outcome(http_status=http_status), duration_ms=duration_ms)
-    return await bench.store.settle_delivery(claimed, outcome, then)
+    return await bench.store.settle_delivery(claimed, outcome, then) is not None
 
 
 async def with_attempts(bench: StoreBench, delivery_id: str) -> tuple[Delivery, list[Attempt]]:

@@ -207,6 +207,8 @@ with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 create unique index event_terminal on event (job_id)
     where type in ('job.completed', 'job.failed', 'job.canceled');
 create index event_unplanned on event (number) where position is null;
+-- What is about no job goes when its own time has come.
+create index event_of_no_job on event (at) where sequence is null;
 create unique index event_feed on event (account, position) where position is not null;
 
 create trigger event_is_immutable before update on event
@@ -232,7 +234,8 @@ create sequence feed_position;
 -- be; every command that could change that reckons it anew, so that a claim looks at nobody who has nothing
 -- to send. health is what its latest failures say of it (webhooks/breaker.py), null while there are none.
 -- parked_at: since when its pending deliveries are parked; nothing is written to them for that. pace_ms is
--- the least time between two attempts, null for none, paced_at when the next may begin by it. healing: dead
+-- the time between two attempts while it recovers, null while it need not, and paced_at when the next may
+-- begin by that or by rate_per_second. healing: dead
 -- letters of an outage wait to be sent again.
 create table endpoint (
     number           bigint  primary key generated always as identity,
@@ -310,7 +313,11 @@ create index delivery_leased on delivery (status, endpoint_number) where status 
 create index delivery_unfinished on delivery (endpoint_number, job_id, event_number) where finished_at is null;
 create index delivery_finished on delivery (finished_at) where finished_at is not null;
 create index delivery_dead on delivery (status, account, endpoint_number, reason) where status = 'dead';
-create index delivery_account on delivery (account, id);
+create index delivery_account on delivery (account, number);
+-- What an outage has killed and nobody sent again yet, in the order of its events.
+create index delivery_heal on delivery (endpoint_number, event_number)
+    where status = 'dead' and healed = 0 and message is not null and reason in ('exhausted', 'endpoint_down');
+create index delivery_payload on delivery (finished_at) where finished_at is not null and message is not null;
 create index delivery_job on delivery (job_id);
 create index delivery_endpoint on delivery (endpoint_number);
 
@@ -330,9 +337,18 @@ create table delivery_attempt (
 )
 with (fillfactor = 80);
 
+-- But for what it was answered, which is payload and goes before the rest.
 create trigger delivery_attempt_is_closed_once before update on delivery_attempt
 for each row when (
-    old.outcome is not null
+    old.outcome is not null and (
+        new.response_excerpt <> ''
+        or new.outcome is distinct from old.outcome
+        or new.http_status is distinct from old.http_status
+        or new.error is distinct from old.error
+        or new.duration_ms is distinct from old.duration_ms
+        or new.timings is distinct from old.timings
+        or new.body_sha256 is distinct from old.body_sha256
+    )
     or new.number is distinct from old.number or new.delivery_number is distinct from old.delivery_number
     or new.attempt is distinct from old.attempt or new.started_at is distinct from old.started_at
 )

@@ -162,6 +162,8 @@ create table event (
 create unique index event_terminal on event (job_id)
     where type in ('job.completed', 'job.failed', 'job.canceled');
 create index event_unplanned on event (number) where position is null;
+-- What is about no job goes when its own time has come.
+create index event_of_no_job on event (at) where sequence is null;
 create unique index event_feed on event (account, position) where position is not null;
 
 create trigger event_is_immutable before update on event
@@ -188,7 +190,8 @@ insert into feed (one, position) values (1, 0);
 -- be; every command that could change that reckons it anew, so that a claim looks at nobody who has nothing
 -- to send. health is what its latest failures say of it (webhooks/breaker.py), null while there are none.
 -- parked_at: since when its pending deliveries are parked; nothing is written to them for that. pace_ms is
--- the least time between two attempts, null for none, paced_at when the next may begin by it. healing: dead
+-- the time between two attempts while it recovers, null while it need not, and paced_at when the next may
+-- begin by that or by rate_per_second. healing: dead
 -- letters of an outage wait to be sent again.
 create table endpoint (
     number           integer primary key,
@@ -266,7 +269,11 @@ create index delivery_leased on delivery (status, endpoint_number) where status 
 create index delivery_unfinished on delivery (endpoint_number, job_id, event_number) where finished_at is null;
 create index delivery_finished on delivery (finished_at) where finished_at is not null;
 create index delivery_dead on delivery (status, account, endpoint_number, reason) where status = 'dead';
-create index delivery_account on delivery (account, id);
+create index delivery_account on delivery (account, number);
+-- What an outage has killed and nobody sent again yet, in the order of its events.
+create index delivery_heal on delivery (endpoint_number, event_number)
+    where status = 'dead' and healed = 0 and message is not null and reason in ('exhausted', 'endpoint_down');
+create index delivery_payload on delivery (finished_at) where finished_at is not null and message is not null;
 create index delivery_job on delivery (job_id);
 create index delivery_endpoint on delivery (endpoint_number);
 
@@ -286,8 +293,17 @@ create table delivery_attempt (
     unique (delivery_number, attempt)
 ) strict;
 
+-- But for what it was answered, which is payload and goes before the rest.
 create trigger delivery_attempt_is_closed_once before update on delivery_attempt
-when old.outcome is not null
+when old.outcome is not null and (
+        new.response_excerpt <> x''
+        or new.outcome is not old.outcome
+        or new.http_status is not old.http_status
+        or new.error is not old.error
+        or new.duration_ms is not old.duration_ms
+        or new.timings is not old.timings
+        or new.body_sha256 is not old.body_sha256
+    )
     or new.number is not old.number or new.delivery_number is not old.delivery_number
     or new.attempt is not old.attempt or new.started_at is not old.started_at
 begin
