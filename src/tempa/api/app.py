@@ -20,6 +20,7 @@ from tempa.api import (
     operations,
     problems,
     stream,
+    webhook_stream,
     webhooks,
 )
 from tempa.api.auth import KeyRing
@@ -38,6 +39,7 @@ _ROUTERS = (
     webhooks.router,
     endpoints.router,
     endpoints.public_router,
+    webhook_stream.router,
     keys.router,
     catalogue.router,
     operations.router,

@@ -74,7 +74,10 @@ async def test_every_webhook_is_there(document: dict[str, Any]) -> None:
     assert body["application/json"]["schema"]["$ref"] == "#/components/schemas/WebhookBody"
 
 
-OPEN = {("get", path) for path in ("/livez", "/readyz", "/metrics", "/v1/artifacts/{job_id}/{name}")}
+OPEN = {
+    ("get", path)
+    for path in ("/livez", "/readyz", "/metrics", "/.well-known/jwks.json", "/v1/artifacts/{job_id}/{name}")
+}
 
 
 async def test_what_needs_a_key_says_so_and_means_it(world: World, document: dict[str, Any]) -> None:

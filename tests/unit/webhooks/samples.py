@@ -34,6 +34,7 @@ class FakeStore:
         self.due: list[ClaimedDelivery] = []
         self.events: list[Event] = []
         self.registered: list[Subscription] = []
+        self.looked_up: list[Sequence[str]] = []
         self.away = 0
         self.next_seconds: float | None = None
         self.limits: list[int] = []
@@ -86,6 +87,7 @@ class FakeStore:
         return self.events[:limit]
 
     async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]:
+        self.looked_up.append(accounts)
         return [each for each in self.registered if each.account in accounts]
 
     async def fan_out(self, planned: Sequence[Planned]) -> int:

@@ -89,6 +89,10 @@ class EndpointsPart(Access):
         """An event that is for a registered one alone: the ids of its delivery and of itself."""
         return await self._write(_test, account, endpoint_id)
 
+    async def feed_end(self, account: str) -> int:
+        """Where the account's feed ends now."""
+        return await self._read(_feed_end, account)
+
     async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]:
         """What the registered ones of these accounts want to hear of."""
         return await self._read(_subscriptions, accounts)
@@ -117,6 +121,11 @@ def _one(account: str, endpoint_id: str) -> Flow[Endpoint | None]:
 def _anywhere(endpoint_id: str) -> Flow[Endpoint | None]:
     row = yield ASK.endpoint_anywhere(endpoint_id=endpoint_id)
     return None if row is None else endpoint_from(row)
+
+
+def _feed_end(account: str) -> Flow[int]:
+    position: int | None = yield ASK.feed_end(account=account)
+    return position or 0
 
 
 def _subscriptions(accounts: Sequence[str]) -> Flow[list[Subscription]]:

@@ -57,6 +57,10 @@ where origin = 'account'
     and account in (select value from json_each(cast(:accounts as text)))
 order by account, number;
 
+-- name: feed_end(account)$
+-- From the end of the feed's index.
+select max(position) from event where account = :account and position is not null;
+
 -- name: change_endpoint(endpoint_number, url, host, description, events, secrets, retry_statuses, in_flight_max, rate_per_second, now)!
 -- The whole row, as it was read behind its lock in this transaction, with what changes. An endpoint that
 -- moves to another host is new there.
