@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.work import pause
 from tempa.webhooks.model import DeadReason
@@ -65,7 +64,6 @@ class Parking:
     async def _all(self, one_slice: Callable[[], Awaitable[int]], stop: asyncio.Event) -> int:
         done = 0
         while count := await one_slice():
-            crash_point("parking.slice")
             done += count
             if stop.is_set():
                 break

@@ -10,7 +10,6 @@ from tempa.adapters.stores.commands.health import health_text
 from tempa.adapters.stores.commands.line import rejoin
 from tempa.adapters.stores.commands.notices import tell
 from tempa.adapters.stores.sql import decode, encode
-from tempa.core.crash import crash_point
 from tempa.core.work import DELIVERIES, EVENTS
 from tempa.webhooks import pace as paces
 from tempa.webhooks.breaker import Health
@@ -57,7 +56,6 @@ def _heal(limit: int) -> Flow[Done[int]]:
     for endpoint in locked:
         healed += yield from _heal_one(endpoint, max(1, limit // len(numbers)), moment.now)
     yield from rejoin(numbers, moment.now)
-    crash_point("heal.in_commit")
     return Done(healed, (DELIVERIES,) if healed else ())
 
 
@@ -93,7 +91,6 @@ def _expire(after_seconds: float, limit: int) -> Flow[Done[int]]:
     deaths = [(row["account"], _death(row)) for row in expired if may_be_told_of(row["type"])]
     yield from tell(deaths, moment.now)
     yield from rejoin(numbers, moment.now)
-    crash_point("expire.in_commit")
     return Done(len(expired), (DELIVERIES, EVENTS) if expired else ())
 
 
