@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.core.errors import StoreUnavailable
 from tempa.core.metrics import METRICS
-from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message
+from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message, Settled
 from tempa.webhooks.ports import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tempa.core.events import Event
+    from tempa.webhooks.breaker import Change
     from tempa.webhooks.model import AttemptOutcome, Next, Planned, Subscription
     from tempa.webhooks.ports import Outbound
     from tempa.webhooks.room import Room
@@ -40,6 +41,7 @@ class FakeStore:
         self.limits: list[int] = []
         self.rooms: list[Room] = []
         self.refuses: set[str] = set()
+        self.change: Change | None = None
         self.settled: list[tuple[ClaimedDelivery, AttemptOutcome, Next]] = []
         self.batches: list[list[Planned]] = []
         self.freed = 0
@@ -68,13 +70,13 @@ class FakeStore:
         await self._note()
         return DeliveryClaim(taken, self.next_seconds)
 
-    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
+    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Settled:
         await self._answer()
         if claimed.id in self.refuses:
             raise ValueError("a slip of the store")
         self.settled.append((claimed, outcome, then))
         await self._note()
-        return True
+        return Settled(self.change)
 
     async def free_expired_deliveries(self) -> int:
         await self._answer()
