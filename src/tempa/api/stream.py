@@ -17,7 +17,7 @@ from tempa.api.auth import JobReader
 from tempa.api.body import one_header
 from tempa.api.head import is_head
 from tempa.api.jobs import kept_job
-from tempa.api.operation import JobId, Told, header, operation
+from tempa.api.operation import EVENT_STREAM, JobId, Told, header, operation
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.presence import POLL_SECONDS, presence
 from tempa.core.errors import Problem, Refusal, StoreUnavailable
@@ -60,7 +60,7 @@ class Seats:
         "Watch a job",
         scope="jobs:read",
         answers={
-            200: Told("The job's events so far, then each new one.", media_type="text/event-stream"),
+            200: Told("The job's events so far, then each new one.", media_type=EVENT_STREAM),
             204: Told("The job has ended and the client has seen its last event: do not reconnect."),
         },
         refusals=["not-found", "gone", "invalid-request", "too-many-requests"],
@@ -81,7 +81,7 @@ async def watch_job(job_id: JobId, request: Request, parts: Parts, caller: JobRe
     if job.status.terminal and after >= job.sequence:
         return Response(status_code=204)  # an EventSource reconnects after all but this
     if is_head(request.scope):
-        return Response(headers=STREAM_HEADERS, media_type="text/event-stream")
+        return Response(headers=STREAM_HEADERS, media_type=EVENT_STREAM)
     return JobStream(parts, cast("Seats", request.app.state.seats), job, after)
 
 
@@ -99,7 +99,7 @@ def last_event_id(request: Request) -> int | None:
 class EventStream(Response):
     """The answer that goes on. It sends by itself: a generator would be closed late, by the collector."""
 
-    media_type = "text/event-stream"
+    media_type = EVENT_STREAM
 
     def __init__(self, parts: ApiParts, seats: Seats, topic: str) -> None:
         self.status_code = 200

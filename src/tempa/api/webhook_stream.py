@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from tempa.api.auth import WebhooksKeeper
 from tempa.api.head import is_head
-from tempa.api.operation import Told, header, operation, query
+from tempa.api.operation import EVENT_STREAM, Told, header, operation, query
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.query import Query
 from tempa.api.stream import STREAM_HEADERS, EventStream, Seats, last_event_id, sse_event
@@ -32,7 +32,7 @@ _LIST = {"type": "string", "pattern": r"^[a-z0-9_.*]+(,[a-z0-9_.*]+)*$"}
     **operation(
         "Stream webhooks",
         scope="webhooks",
-        answers={200: Told("Each webhook from now on.", media_type="text/event-stream")},
+        answers={200: Told("Each webhook from now on.", media_type=EVENT_STREAM)},
         refusals=["invalid-request", "too-many-requests"],
         parameters=[
             query("events", _LIST, "Which: an endpoint's `events`, comma-separated; default: how jobs end."),
@@ -51,7 +51,7 @@ async def stream_webhooks(request: Request, parts: Parts, caller: WebhooksKeeper
     events = _filters(request.query_params.getlist("events"))
     after = last_event_id(request)
     if is_head(request.scope):
-        return Response(headers=STREAM_HEADERS, media_type="text/event-stream")
+        return Response(headers=STREAM_HEADERS, media_type=EVENT_STREAM)
     position = await parts.webhooks.feed_end(caller.account) if after is None else after
     return WebhookStream(parts, cast("Seats", request.app.state.seats), caller.account, events, position)
 
