@@ -21,7 +21,7 @@ from tempa.testing.contracts.samples import (
     an_outcome,
     pending,
 )
-from tempa.webhooks.model import DeadFilter
+from tempa.webhooks.model import DeadFilter, EndpointStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,8 +80,11 @@ class Life:
         await self.bench.store.expire_parked(20.0, 3)
 
     async def resume(self) -> None:
+        """Those that answered 410."""
         for endpoint_id in sorted({delivery.endpoint_id for delivery in await self.listed()}):
-            await self.bench.store.resume_endpoint(ACCOUNT, endpoint_id)
+            endpoint = await self.bench.store.endpoint(ACCOUNT, endpoint_id)
+            if endpoint is not None and endpoint.status is EndpointStatus.DISABLED:
+                await self.bench.store.resume_endpoint(ACCOUNT, endpoint_id)
 
     async def listed(self) -> list[Delivery]:
         return await self.bench.store.deliveries(
