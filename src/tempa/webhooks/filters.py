@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 VERBS = {"job.started": "started", **{name: name.removeprefix("job.") for name in TERMINAL_EVENTS}}
 """The job events that are told outside, each with the last part of its name there."""
 
-_SETTLEMENT_EVENTS = ("gpu_rental.credited", "gpu_rental.expiring", "gpu_rental.expired", "payment.unmatched")
+SETTLEMENT_EVENTS = ("gpu_rental.credited", "gpu_rental.expiring", "gpu_rental.expired", "payment.unmatched")
 _ANNOUNCED = ("started", "completed", "failed", "canceled")
 _NAMES = (
     *(f"{family}.{verb}" for family in (*FAMILIES, "job") for verb in _ANNOUNCED),
-    *_SETTLEMENT_EVENTS,
+    *SETTLEMENT_EVENTS,
     *OPERATOR_EVENTS,
 )
 

@@ -70,6 +70,12 @@ class EndpointRegistryContract:
         assert await bench.store.remove_endpoint(ACCOUNT, first.id)
         assert await bench.store.add_endpoint(a_new_endpoint(bench), 1)
 
+    async def test_one_that_no_delivery_tells_of_leaves_nothing_behind(self, bench: StoreBench) -> None:
+        new = a_new_endpoint(bench)
+        assert await bench.store.add_endpoint(new, MANY)
+        assert await bench.store.remove_endpoint(ACCOUNT, new.id)
+        assert await bench.store.add_endpoint(new, MANY), "its id is free again"
+
     async def test_they_are_listed_newest_first_in_pages(self, bench: StoreBench) -> None:
         made = [await register(bench) for _ in range(5)]
         await register(bench, account=OTHER_ACCOUNT)
@@ -136,6 +142,15 @@ class EndpointRegistryContract:
         resumed = await bench.store.resume_endpoint(ACCOUNT, seen.id)
         assert resumed is not None
         assert resumed.status is EndpointStatus.ACTIVE
+
+    async def test_the_feeds_end_is_the_newest_events_position(self, bench: StoreBench) -> None:
+        assert await bench.store.feed_end(ACCOUNT) == 0
+        await bench.admit()
+        await bench.plan()
+        await bench.admit(account=OTHER_ACCOUNT)
+        await bench.plan()
+        (event,) = await bench.store.feed(ACCOUNT, 0, 10)
+        assert await bench.store.feed_end(ACCOUNT) == event.position
 
     async def test_subscriptions_are_those_of_the_accounts_asked_for(self, bench: StoreBench) -> None:
         mine = await register(bench, events=("job.failed",))
