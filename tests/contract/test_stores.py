@@ -23,7 +23,7 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.jobs.model import Released
 from tempa.testing.clock import ManualClock
 from tempa.testing.contracts.delivery_steps import with_attempts
-from tempa.testing.contracts.endpoints import register, tested
+from tempa.testing.contracts.endpoints import register, sent_to
 from tempa.testing.contracts.samples import ACCOUNT, LEASE_SECONDS
 from tempa.testing.contracts.store import (
     AccountStoreContract,
@@ -161,7 +161,7 @@ async def test_a_long_line_is_canceled_in_slices_and_its_endpoint_is_paused_mean
 ) -> None:
     monkeypatch.setattr(endpoints, "CANCELED_PER_TRANSACTION", 2)
     endpoint = await register(bench)
-    waiting = [await tested(bench, endpoint) for _ in range(5)]
+    waiting = [await sent_to(bench, endpoint) for _ in range(5)]
     store: Any = bench.store
 
     assert await store._write(endpoints._remove, ACCOUNT, endpoint.id) is None

@@ -59,7 +59,7 @@ def delivery_of(http: httpx2.Client, endpoint_id: str, job_id: str, *statuses: s
         if found and found[0]["status"] in statuses:
             delivery: dict[str, Any] = found[0]
             return delivery
-    raise AssertionError(f"no delivery of {job_id} to {endpoint_id} became {statuses}: {found}")
+    raise AssertionError(f"no delivery of {job_id} to {endpoint_id} became {statuses}")
 
 
 def test_an_endpoint_of_a_jobs_own_url_is_another_and_each_signs_with_its_own(

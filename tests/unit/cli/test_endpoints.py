@@ -33,7 +33,7 @@ VIEW: dict[str, Any] = {
 }
 DOWN = {**VIEW["breaker"], "state": "open", "next_probe_at": "2026-01-01T00:00:30Z"}
 MADE = {**VIEW, "secret": "whsec_c2VjcmV0"}
-DELIVERY = {
+DELIVERY: dict[str, Any] = {
     "delivery_id": "dlv_1",
     "event_id": "evt_1",
     "type": "webhook.test",

@@ -17,7 +17,7 @@ KINDS = ("job.started", "job.completed", "job.failed", "job.canceled")
 
 
 def a_job_event(kind: str = "job.completed", family: str = "cad_generation", **changes: Any) -> Event:
-    announce = {
+    announce: dict[str, Any] = {
         "family": family,
         "webhook_url": None,
         "webhook_events": [],

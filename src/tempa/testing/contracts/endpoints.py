@@ -158,6 +158,7 @@ class EndpointRegistryContract:
         removed = await register(bench)
         paused = await register(bench)
         await register(bench, account="hooli")
+        await sent_to(bench, removed)  # which goes on telling of it
         assert await bench.store.remove_endpoint(ACCOUNT, removed.id)
         await bench.store.pause_endpoint(ACCOUNT, paused.id)
 
@@ -235,9 +236,9 @@ class EndpointDeliveryContract:
         endpoint = await register(bench)
         await plan_to(bench, endpoint)
         (claimed,) = await bench.take()
-        waiting, _ = await tested(bench, endpoint)
+        waiting, _ = await sent_to(bench, endpoint)
         other = await register(bench)
-        spared, _ = await tested(bench, other)
+        spared, _ = await sent_to(bench, other)
 
         assert await bench.store.remove_endpoint(ACCOUNT, endpoint.id)
 
@@ -270,7 +271,7 @@ class EndpointDeliveryContract:
         await bench.plan()
 
         async with bench.expect_ring(EVENTS, DELIVERIES):
-            delivery_id, event_id = await tested(bench, endpoint)
+            delivery_id, event_id = await sent_to(bench, endpoint)
 
         (claimed,) = await bench.take(10)
         assert (claimed.id, claimed.endpoint_id, claimed.message.id) == (delivery_id, endpoint.id, event_id)
@@ -330,7 +331,7 @@ async def change(bench: StoreBench, endpoint: Endpoint, **values: Any) -> Endpoi
     return changed
 
 
-async def tested(bench: StoreBench, endpoint: Endpoint) -> tuple[str, str]:
+async def sent_to(bench: StoreBench, endpoint: Endpoint) -> tuple[str, str]:
     """A test that was asked for: the ids of its delivery and of its event."""
     found = await bench.store.test_endpoint(ACCOUNT, endpoint.id)
     assert found is not None
