@@ -50,7 +50,7 @@ class Change(StrEnum):
 
     FAILING = "failing"  # the first failure after a success
     OPENED = "opened"
-    RECOVERED = "recovered"  # taken again; what died of its failing may have another round
+    RECOVERED = "recovered"  # taken again
     DISABLED = "disabled"  # 410: it wants nothing any more
 
 
@@ -102,11 +102,16 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """What follows. `hold_seconds` gates the whole endpoint; 0 leaves a gate that stands as it is."""
+    """What follows. `hold_seconds` gates the whole endpoint; 0 leaves a gate that stands as it is.
+
+    `heals`: what died of the endpoint's failing may have its other round. So it is whenever something
+    is taken after a failure, with each RECOVERED and also while a pace is on.
+    """
 
     health: Health
     hold_seconds: float = 0.0
     change: Change | None = None
+    heals: bool = False
 
 
 def in_flight_max(health: Health, usual: int) -> int:
@@ -136,12 +141,13 @@ def after(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> Aft
 
 
 def _taken(health: Health, now: int) -> After:
+    heals = health.failed_since_success
     if health.is_open:
         ceiling = health.pace.ceiling_per_second if health.pace else None
-        return After(Health(pace=paces.start(now, ceiling)), change=Change.RECOVERED)
-    if health.pace and (pace := paces.after(health.pace, now, taken=True)):
-        return After(replace(health, failed=(), pace=pace))
-    return After(Health(), change=Change.RECOVERED if health.failed_since_success else None)
+        return After(Health(pace=paces.start(now, ceiling)), change=Change.RECOVERED, heals=heals)
+    if health.pace:  # its recovery has been told
+        return After(Health(pace=paces.after(health.pace, now, taken=True)), heals=heals)
+    return After(Health(), change=Change.RECOVERED if heals else None, heals=heals)
 
 
 def _failed(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> After:
@@ -152,7 +158,7 @@ def _failed(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> A
         opened = Health(failed, failed_since_success=True, opened_at=result.at, pace=pace)
         return After(opened, full_jitter(0, policy, rng), Change.OPENED)
     pace = paces.after(health.pace, result.at, taken=False) if health.pace else None
-    # While it recovers some refusals are how its limit is found: the one word at the end will do.
+    # While it recovers, some are refused: that is how its limit is found, and no news.
     is_news = not (health.pace or health.failed_since_success)
     next_health = replace(health, failed=failed, failed_since_success=True, pace=pace)
     return After(next_health, change=Change.FAILING if is_news else None)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from tempa.core.metrics import Meter
     from tempa.core.retry import Dice, RetryPolicy
     from tempa.core.work import Wake
-    from tempa.webhooks.model import ClaimedDelivery, Message, Settled
-    from tempa.webhooks.ports import Sender, WebhookStore
+    from tempa.webhooks.model import ClaimedDelivery, Message
+    from tempa.webhooks.ports import Sender, Settled, WebhookStore
 
 _logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from tempa.webhooks.breaker import Change
-
 
 class DeliveryStatus(StrEnum):
     """Where a delivery stands."""
@@ -226,13 +224,6 @@ class Next:
     hold_seconds: float = 0.0
     reason: DeadReason | None = None
     backoff: Backoff = Backoff()
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """An outcome was written, and this is what it changed of its endpoint."""
-
-    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tempa.core.events import Event
+    from tempa.webhooks.breaker import Change
     from tempa.webhooks.model import (
         Attempt,
         AttemptOutcome,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         Next,
         Planned,
         SealedSecret,
-        Settled,
         Subscription,
     )
     from tempa.webhooks.room import Room
@@ -60,6 +60,13 @@ class Answer:
     body: bytes = b""
     timings: Mapping[str, float] = field(default_factory=dict)
     peer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An outcome was written, and this is what it changed of its endpoint."""
+
+    change: Change | None = None
 
 
 class Sender(Protocol):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.core.errors import StoreUnavailable
 from tempa.core.metrics import METRICS
-from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message, Settled
-from tempa.webhooks.ports import Answer
+from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message
+from tempa.webhooks.ports import Answer, Settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,7 @@ from tempa.core.retry import RetryPolicy
 from tempa.webhooks.deliver import follow, render, retry_after_seconds
 from tempa.webhooks.model import DeadReason, DeliveryStatus, Message, Next
 from tempa.webhooks.ports import Answer
+from tests.unit.webhooks.test_retry import kolmogorov_p
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 POLICY = RetryPolicy()
@@ -78,6 +79,15 @@ def test_no_answer_is_tried_again(error: str) -> None:
 def test_what_trying_again_cannot_mend_is_final(error: str, reason: DeadReason) -> None:
     then = after(None, error)
     assert (then.status, then.reason) == (DeliveryStatus.DEAD, reason)
+
+
+@pytest.mark.parametrize("spent", range(5))
+def test_the_waits_before_a_retry_are_uniform_to_its_ceiling(spent: int) -> None:
+    """Each is one throw of two: the other is the breaker's, and must not skew it."""
+    dice = random.Random(20261130 + spent)
+    answer = Answer(status=503, error=None)
+    waits = [follow(answer, spent, POLICY, NOW, dice).delay_seconds for _ in range(10_000)]
+    assert kolmogorov_p(waits, 2.0 * 2**spent) > 0.01
 
 
 def test_five_retries_and_then_the_dead_letters() -> None:

@@ -15,6 +15,7 @@ from tempa.core.retry import RetryPolicy
 from tempa.core.signing import hex_signature, new_secret
 from tempa.core.work import DELIVERIES
 from tempa.testing.clock import ManualClock
+from tempa.webhooks.breaker import Change
 from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.keyring import Keyring, SecretUnusable
 from tempa.webhooks.model import DeadReason, DeliveryStatus, SealedSecret
@@ -318,3 +319,35 @@ async def test_the_rescuer_frees_and_outlives_a_store_that_is_away(
         "WARNING",
         "the store is away; freeing expired deliveries waits for it",
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "change", "counted"),
+    [
+        (Answer(404, None), None, {"tempa_webhook_dead_total": 1}),
+        (Answer(503, None), Change.OPENED, {"tempa_webhook_breakers_opened_total": 1}),
+        (Answer(503, None), Change.FAILING, {}),
+        (OK, Change.RECOVERED, {}),
+    ],
+)
+async def test_what_an_outcome_changed_is_counted(
+    answer: Answer, change: Change | None, counted: dict[str, int]
+) -> None:
+    store, meter = FakeStore(), Tally()
+    store.due, store.change = [a_claim()], change
+
+    await settled(a_deliverer(store, FakeSender(answer), ManualClock(), meter=meter), store)
+
+    assert dict(meter.counted) == {"tempa_webhook_attempts_total": 1, **counted}
+
+
+async def test_an_endpoints_own_statuses_are_tried_again() -> None:
+    store = FakeStore()
+    store.due = [a_claim(1, retry_statuses=frozenset({404})), a_claim(2)]
+
+    await settled(a_deliverer(store, FakeSender(Answer(404, None)), ManualClock()), store, 2)
+
+    assert {claimed.id: then.status for claimed, _, then in store.settled} == {
+        "dlv_1": DeliveryStatus.PENDING,
+        "dlv_2": DeliveryStatus.DEAD,
+    }

@@ -14,8 +14,9 @@ from tempa.adapters.stores.commands.notices import tell
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
 from tempa.core.crash import crash_point
 from tempa.core.work import DELIVERIES, EVENTS, FEED
-from tempa.webhooks.model import DeliveryClaim, DeliveryStatus, Settled
+from tempa.webhooks.model import DeliveryClaim, DeliveryStatus
 from tempa.webhooks.notices import may_be_told_of
+from tempa.webhooks.ports import Settled
 from tempa.webhooks.room import Standing, standing_after
 
 if TYPE_CHECKING:

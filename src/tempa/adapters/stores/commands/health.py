@@ -36,7 +36,7 @@ def note_attempt(
     follows = after(before, result, then.backoff.policy, then.backoff)
     columns = _columns(endpoint, follows, then, now)
     columns["standing"] = int(standing_after(outcome.duration_ms))
-    if follows.change is Change.RECOVERED and not columns["healing"]:
+    if follows.heals and not columns["healing"]:
         columns["healing"] = int(bool((yield ASK.any_to_heal(endpoint_number=endpoint["number"]))))
     if any(endpoint[name] != value for name, value in columns.items()):
         yield ASK.note_health(endpoint_number=endpoint["number"], **columns)
