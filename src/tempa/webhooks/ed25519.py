@@ -11,7 +11,7 @@ import base64
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from tempa.core.signing import PRIVATE_KEY_PREFIX, PUBLIC_KEY_PREFIX
+from tempa.core.signing import PRIVATE_KEY_PREFIX, PUBLIC_KEY_PREFIX, decode_base64
 
 _KEY_BYTES = 32
 
@@ -60,10 +60,7 @@ def _private(private_key: str) -> Ed25519PrivateKey:
 
 
 def _key_bytes(text: str, prefix: str) -> bytes:
-    try:
-        key = base64.b64decode(text.removeprefix(prefix), validate=True)
-    except ValueError:  # binascii.Error, or text that is not ASCII
-        key = b""
-    if not text.startswith(prefix) or len(key) != _KEY_BYTES:
+    key = decode_base64(text.removeprefix(prefix))
+    if not text.startswith(prefix) or key is None or len(key) != _KEY_BYTES:
         raise ValueError(f"an Ed25519 key is {prefix} and the base64 of {_KEY_BYTES} bytes")
     return key

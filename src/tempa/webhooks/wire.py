@@ -74,6 +74,16 @@ class WebhookBody(BaseModel):
     data: WebhookData
 
 
+class NoticeBody(BaseModel):
+    """The body of a webhook about no job: of an endpoint, of a delivery, or a test."""
+
+    event: str = Field(examples=["endpoint.opened"])
+    type: str = Field(description="The same as `event`.")
+    id: str = Field(description="The event's id: the `webhook-id` of every attempt.")
+    timestamp: int = Field(description="When the event happened, Unix seconds.")
+    data: dict[str, Any] = Field(description="Names at least the `endpoint_id`.")
+
+
 class AttemptView(BaseModel):
     """One attempt on record."""
 
