@@ -134,7 +134,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("events", "per_second"), [(2_000, 50), pytest.param(100_000, 200, marks=pytest.mark.chaos)]
+    ("events", "per_second"), [(3_000, 40), pytest.param(100_000, 200, marks=pytest.mark.chaos)]
 )
 async def test_a_day_without_its_receiver_loses_nothing_and_ends_soon(
     folder: Path, events: int, per_second: int
