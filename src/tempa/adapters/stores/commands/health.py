@@ -26,6 +26,9 @@ def note_attempt(
     endpoint: Any, ended: Any, outcome: AttemptOutcome, then: Next, now: int
 ) -> Flow[tuple[Change | None, list[Notice]]]:
     """Write what an attempt has changed of its endpoint, nothing if that is nothing; what is to be told."""
+    standing = int(standing_after(outcome.duration_ms))
+    if _all_is_well(endpoint, then) and endpoint["standing"] == standing:  # 15 us of the 150 of a delivery
+        return None, []
     before = Health.of(decode(endpoint["health"]))
     result = Result(
         delivery=ended["number"],
@@ -35,7 +38,7 @@ def note_attempt(
     )
     follows = after(before, result, then.backoff.policy, then.backoff)
     columns = _columns(endpoint, follows, then, now)
-    columns["standing"] = int(standing_after(outcome.duration_ms))
+    columns["standing"] = standing
     if follows.heals and not columns["healing"]:
         columns["healing"] = int(bool((yield ASK.any_to_heal(endpoint_number=endpoint["number"]))))
     if any(endpoint[name] != value for name, value in columns.items()):
@@ -46,6 +49,12 @@ def note_attempt(
     worse = before if change in (Change.RECOVERED, Change.DISABLED) else follows.health
     parked_at = endpoint["parked_at"] if change is Change.RECOVERED else columns["parked_at"]
     return change, [notices.of_change(change, endpoint, worse, parked_at, outcome)]
+
+
+def _all_is_well(endpoint: Any, then: Next) -> bool:
+    """What is taken says nothing new of an endpoint that has not failed and is not parked."""
+    is_taken = then.status is DeliveryStatus.DELIVERED and not then.hold_seconds
+    return is_taken and endpoint["health"] is None and endpoint["parked_at"] is None
 
 
 def death(endpoint: Any, claimed: ClaimedDelivery, then: Next, *, healed: bool) -> list[Notice]:
