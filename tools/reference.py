@@ -14,10 +14,11 @@ import typer
 from tempa.cli.exits import EXIT_CODES
 from tempa.cli.main import app
 from tempa.core.errors import CODES, PROBLEMS
-from tempa.core.events import FAMILIES, JOB_EVENTS
+from tempa.core.events import FAMILIES, JOB_EVENTS, OPERATOR_EVENTS, TEST_EVENT
 from tempa.core.limits import Limits
 from tempa.core.metrics import METRICS
 from tempa.jobs.wire import ANNOUNCED
+from tempa.webhooks.filters import SETTLEMENT_EVENTS
 from tempa.wiring.settings import default_text
 
 if TYPE_CHECKING:
@@ -68,6 +69,15 @@ of the job's family are sent; `job.completed` and its like stand for whichever f
 Only `cad_generation` has an engine in this version; the other names are reserved.
 
 | family | events |
+|---|---|
+"""
+
+_REGISTERED = """
+A registered endpoint (`POST /v1/webhooks/endpoints`) gets how jobs end, or what its `events` name: any of
+these, `job.*` and its like for whichever family, all of a family (`cad_generation.*`), and what is about
+no job, under its own name; `sequence` and `job_id` are null in the feed then.
+
+| about | events |
 |---|---|
 """
 
@@ -133,7 +143,13 @@ def problems() -> str:
 def events() -> str:
     log = "\n".join(f"- `{name}`" for name in JOB_EVENTS)
     rows = [_row(f"`{family}`", ", ".join(f"`{family}.{verb}`" for verb in ANNOUNCED)) for family in FAMILIES]
-    return _LOG + log + _FAMILIES + "".join(rows)
+    about = {
+        "the account's webhooks": OPERATOR_EVENTS,
+        "rentals and payments (reserved)": SETTLEMENT_EVENTS,
+        "a test of one endpoint, sent to it alone": [TEST_EVENT],
+    }
+    others = [_row(what, ", ".join(f"`{name}`" for name in names)) for what, names in about.items()]
+    return _LOG + log + _FAMILIES + "".join(rows) + _REGISTERED + "".join(others)
 
 
 def metrics() -> str:

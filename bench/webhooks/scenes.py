@@ -98,7 +98,7 @@ async def bare(options: Options, go: Go) -> Figures:
     async with opening(Path(options["folder"])) as (parts, tally):
         await announce(parts, options["urls"], count)
         await _deliver(replace(parts, sender=recorder), tally, count)
-        secrets = parts.webhook_secrets("account-0")
+        secrets = parts.keyring.of_account("account-0")
     bodies = {request.body: json.loads(request.body) for request in recorder.requests}
 
     def made_anew(request: Outbound) -> Outbound:

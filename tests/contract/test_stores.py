@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
+from tempa.adapters.stores.commands import endpoints
 from tempa.adapters.stores.commands.claims import _start_row
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done
 from tempa.adapters.stores.postgres.connections import Address
@@ -21,6 +22,8 @@ from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.jobs.model import Released
 from tempa.testing.clock import ManualClock
+from tempa.testing.contracts.delivery_steps import with_attempts
+from tempa.testing.contracts.endpoints import register, sent_to
 from tempa.testing.contracts.samples import ACCOUNT, LEASE_SECONDS
 from tempa.testing.contracts.store import (
     AccountStoreContract,
@@ -29,6 +32,7 @@ from tempa.testing.contracts.store import (
     StoreBench,
     WebhookStoreContract,
 )
+from tempa.webhooks.model import DeliveryStatus, EndpointStatus
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -151,3 +155,23 @@ def start(seen: Job) -> Flow[Done[list[str]]]:
     lease = {"worker": "w2", "now": moment.now, "lease_until": moment.lease_until(LEASE_SECONDS)}
     rows = yield ASK.start_jobs([{**row, **lease}])
     return Done([row["id"] for row in rows])
+
+
+async def test_a_long_line_is_canceled_in_slices_and_its_endpoint_is_paused_meanwhile(
+    bench: StoreBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "CANCELED_PER_TRANSACTION", 2)
+    endpoint = await register(bench)
+    waiting = [await sent_to(bench, endpoint) for _ in range(5)]
+    store: Any = bench.store
+
+    assert await store._write(endpoints._remove, ACCOUNT, endpoint.id) is None
+
+    half = await bench.store.endpoint(ACCOUNT, endpoint.id)
+    assert half is not None
+    assert (half.status, half.pending) == (EndpointStatus.PAUSED, 3)
+    assert await bench.take() == []
+    assert await bench.store.remove_endpoint(ACCOUNT, endpoint.id)
+    assert await bench.store.endpoint(ACCOUNT, endpoint.id) is None
+    for delivery_id, _ in waiting:
+        assert (await with_attempts(bench, delivery_id))[0].status is DeliveryStatus.CANCELED

@@ -326,7 +326,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Give events their places, and deliveries to those that tell of an end; and do it again."""
         events: list[Event] = self.do(self.store.unplanned(most))
         assert len(events) == min(most, len(self.model.unplanned))
-        self.model.plan([(event.job_id, event.sequence) for event in events])
+        self.model.plan([(event.job_id or "", event.sequence or 0) for event in events])
         plans = [
             planned(event, *([URL] if event.type.removeprefix("job.") in TERMINAL else []))
             for event in events

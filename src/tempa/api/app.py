@@ -10,6 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from tempa.api import (
     artifacts,
     catalogue,
+    endpoints,
     events,
     files,
     generate,
@@ -19,6 +20,7 @@ from tempa.api import (
     operations,
     problems,
     stream,
+    webhook_stream,
     webhooks,
 )
 from tempa.api.auth import KeyRing
@@ -35,6 +37,9 @@ _ROUTERS = (
     files.router,
     artifacts.router,
     webhooks.router,
+    endpoints.router,
+    endpoints.public_router,
+    webhook_stream.router,
     keys.router,
     catalogue.router,
     operations.router,
@@ -94,7 +99,7 @@ def _add_middleware(app: FastAPI, parts: ApiParts) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(parts.cors_origins),
-            allow_methods=["GET", "HEAD", "POST", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "PATCH", "DELETE"],
             allow_headers=_ALLOW_HEADERS,
             expose_headers=_EXPOSE_HEADERS,
             max_age=600,

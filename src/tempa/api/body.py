@@ -75,6 +75,11 @@ async def read_nothing(request: Request, size_bytes_max: int) -> None:
         raise invalid([Problem("", "This call takes no fields; send no body, or {}.")])
 
 
+def has_body(request: Request) -> bool:
+    """Whether the request brings one, for calls that can do without (RFC 9112 section 6.3)."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
 def refuse_announced(request: Request, size_bytes_max: int) -> None:
     """Refuse a body that says itself that it is too large, before any of it is read."""
     announced = request.headers.get("content-length", "")

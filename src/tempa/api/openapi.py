@@ -14,9 +14,17 @@ from tempa.api.keys import NewKey
 from tempa.api.problems import ERRORS_MAX
 from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
-from tempa.core.events import FAMILIES
+from tempa.core.events import FAMILIES, OPERATOR_EVENTS, TEST_EVENT
 from tempa.jobs.wire import ANNOUNCED, GenerateModel
-from tempa.webhooks.wire import Discard, Redrive, WebhookBody
+from tempa.webhooks.wire import (
+    ChangeEndpoint,
+    Discard,
+    NoticeBody,
+    Redrive,
+    RegisterEndpoint,
+    RotateSecret,
+    WebhookBody,
+)
 
 # The example of the first source recipe, as it stands: template flanged-tube@1.
 FLANGED_TUBE = {
@@ -31,6 +39,20 @@ FLANGED_TUBE = {
     },
 }
 
+_REQUESTS = (
+    GenerateModel,
+    RegisterEndpoint,
+    ChangeEndpoint,
+    RotateSecret,
+    Redrive,
+    Discard,
+    NewKey,
+    WebhookBody,
+    NoticeBody,
+)
+_OF_JOBS = "POSTed to the job's `webhook_url` and to registered endpoints that want it, at least once."
+_OF_WEBHOOKS = "POSTed to registered endpoints that name it, at least once."
+_OF_A_TEST = "POSTed to one registered endpoint at its owner's wish."
 _SECURITY = {
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key: `tempa_sk_...`."},
     "jobToken": {"type": "apiKey", "in": "query", "name": "token", "description": "For one job, read-only."},
@@ -98,7 +120,7 @@ def _drop_framework_errors(operation: dict[str, Any]) -> None:
 
 
 def _schemas(found: dict[str, Any]) -> dict[str, Any]:
-    requests = [(model, "validation") for model in (GenerateModel, Redrive, Discard, NewKey, WebhookBody)]
+    requests = [(model, "validation") for model in _REQUESTS]
     answers = [(ProblemDetails, "serialization")]
     _, made = models_json_schema([*requests, *answers], ref_template=SCHEMAS + "{model}")  # type: ignore[list-item]
     made["$defs"]["GenerateModel"]["examples"] = [FLANGED_TUBE]
@@ -109,14 +131,17 @@ def _schemas(found: dict[str, Any]) -> dict[str, Any]:
 def _webhooks() -> Iterator[tuple[str, dict[str, Any]]]:
     for family in FAMILIES:
         for verb in ANNOUNCED:
-            yield f"{family}.{verb}", {"post": _webhook(family, verb)}
+            yield f"{family}.{verb}", {"post": _webhook(f"{family}.{verb}", _OF_JOBS, WebhookBody)}
+    for name in OPERATOR_EVENTS:
+        yield name, {"post": _webhook(name, _OF_WEBHOOKS, NoticeBody)}
+    yield TEST_EVENT, {"post": _webhook(TEST_EVENT, _OF_A_TEST, NoticeBody)}
 
 
-def _webhook(family: str, verb: str) -> dict[str, Any]:
+def _webhook(name: str, description: str, body: type[BaseModel]) -> dict[str, Any]:
     return {
-        "summary": f"{family}.{verb}",
-        "operationId": f"webhook_{family}_{verb}",
-        "description": "POSTed to the job's `webhook_url`, at least once. Verify it before you trust it.",
+        "summary": name,
+        "operationId": "webhook_" + name.replace(".", "_"),
+        "description": f"{description} Verify it before you trust it.",
         "tags": ["webhooks"],
         "parameters": [
             {
@@ -130,7 +155,7 @@ def _webhook(family: str, verb: str) -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": {"$ref": SCHEMAS + "WebhookBody"}}},
+            "content": {"application/json": {"schema": {"$ref": SCHEMAS + body.__name__}}},
         },
         "responses": {
             "2XX": {"description": "Taken. Answer before you work on it."},

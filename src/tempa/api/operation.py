@@ -22,6 +22,9 @@ READING = ("body-too-large", "unsupported-media-type", "unreadable-json")
 READING_NOTHING = ("body-too-large", "unreadable-json")
 _KEYS = ("malformed-key", "unknown-key", "revoked-key")
 ANY_SCOPE = "any"
+EVENT_STREAM = (
+    "text/event-stream"  # OpenAPI 3.1 has no words for its events; readers take a schema for theirs
+)
 
 _ID = "^{}_[0-9abcdefghjkmnpqrstvwxyz]{{26}}$"
 _JOB_ID = _ID.format("[a-z]{2,6}")
@@ -33,11 +36,12 @@ def path_id(what: str, pattern: str = _JOB_ID) -> Any:
 
 
 JobId = Annotated[str, path_id("The job.")]
+EndpointId = Annotated[str, path_id("The endpoint.", _ID.format("ep"))]
 DeliveryId = Annotated[str, path_id("The delivery.", _ID.format("dlv"))]
 KeyId = Annotated[str, path_id("The key.", _ID.format("key"))]
 
 _HEADERS: Mapping[str, tuple[dict[str, Any], str]] = {
-    "Location": ({"type": "string"}, "Where the job is."),
+    "Location": ({"type": "string"}, "Where what was made is."),
     "Retry-After": (
         {"type": "string"},
         "Seconds to wait before asking again, while the job can still change.",
@@ -74,6 +78,7 @@ def operation(
     refusals: Sequence[str] = (),
     parameters: Sequence[Mapping[str, Any]] = (),
     body: type[BaseModel] | Mapping[str, Any] | None = None,
+    body_optional: bool = False,
     token: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments for a route's decorator.
@@ -86,7 +91,7 @@ def operation(
     if scope is not None:
         extra["security"] = [{"apiKey": [] if scope == ANY_SCOPE else [scope]}, *([{"jobToken": []}] * token)]
     if body is not None:
-        extra["requestBody"] = {"required": True, "content": _content(body)}
+        extra["requestBody"] = {"required": not body_optional, "content": _content(body)}
     slugs = dict.fromkeys([*refusals, *_usual(scope, token=token)])
     return {
         "summary": summary,
@@ -151,7 +156,8 @@ def _answer(told: Told) -> dict[str, Any]:
     if told.model is not None:
         answer["model"] = told.model
     if told.media_type is not None:
-        answer["content"] = {told.media_type: {"schema": {"type": "string"}}}
+        schema = {} if told.media_type == EVENT_STREAM else {"type": "string"}
+        answer["content"] = {told.media_type: {"schema": schema}}
     if told.headers:
         answer["headers"] = {
             name: {"schema": _HEADERS[name][0], "description": _HEADERS[name][1]} for name in told.headers

@@ -18,6 +18,7 @@ from tempa.core.work import Wake
 from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Intake
 from tempa.jobs.ports import ArtifactStore, Engine, JobStore
+from tempa.webhooks.endpoints import Endpoints
 from tempa.webhooks.ports import WebhookStore
 
 
@@ -35,6 +36,7 @@ class ApiParts:
     intake: Intake
     jobs: JobStore
     webhooks: WebhookStore
+    endpoints: Endpoints
     keys: KeyStore
     allowances: Allowances
     estimates: Estimates

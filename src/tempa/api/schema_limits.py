@@ -19,6 +19,8 @@ def say_limits(made: dict[str, Any], parts: ApiParts) -> None:
     fields = schemas["GenerateModel"]["properties"]
     _bound_options(fields, parts.limits)
     _offer(fields, parts)
+    for body in ("RegisterEndpoint", "ChangeEndpoint"):
+        schemas[body]["properties"]["url"]["maxLength"] = parts.limits.url_length_max
     templates = dict(_templates(parts))
     schemas |= templates
     named = [{"$ref": SCHEMAS + name} for name in templates if "x-constraints" in templates[name]]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempa.cli import endpoints
 from tempa.cli.doctor_webhooks import doctor
 from tempa.cli.exits import FAULT, INTERRUPTED, UsageFault
+from tempa.cli.forward import forward
 from tempa.cli.output import Json, note, print_json, print_json_line, wants_json
 from tempa.cli.simulate import simulate
 from tempa.cli.webhook_secrets import Secrets, known_secrets
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Receive webhooks, and check their signatures.", no_args_is_help=True)
 app.command("doctor")(doctor)
 app.command("simulate")(simulate)
+app.add_typer(endpoints.app, name="endpoints")
+app.command("test")(endpoints.send_test)
 
 _ROUND_SECONDS = 3600.0
 
@@ -31,16 +35,27 @@ def listen(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one.")] = 0,
     secret: Secrets = None,
     count: Annotated[int | None, typer.Option(min=1, help="Stop after so many deliveries.")] = None,
+    forward_to: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="POST the account's webhooks there, signed, as they come."),
+    ] = None,
+    event: Annotated[
+        list[str] | None, typer.Option(help="With --forward-to: which. (default: how jobs end)")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Receive webhooks here: print each, and whether its signatures verify. Ctrl-C ends it.
 
     The path of the URL says how it answers: /ok with 200, /status/503 with 503, /retry-after/429/30
-    with a Retry-After of 30 s. JSON comes one delivery a line.
+    with a Retry-After of 30 s. JSON comes one delivery a line. With --forward-to nothing is received: the
+    server's stream is read, for a receiver that it cannot reach.
     """
     from tempa.cli.signatures import check
     from tempa.testing.receiver import Receiver
 
+    if forward_to is not None:
+        forward(forward_to, event or (), count, as_json)
+        return
     secrets = known_secrets(secret)
     with Receiver(port=port) as receiver:
         note(f"Listening. Use it as webhook_url: {receiver.url('/ok')}")

@@ -14,6 +14,7 @@ from tempa.client.errors import (
     WaitTimeout,
 )
 from tempa.client.events import JobEvent
+from tempa.client.webhook_stream import StreamedWebhook
 
 __all__ = [
     "AsyncClient",
@@ -28,6 +29,7 @@ __all__ = [
     "Misconfigured",
     "NotAuthorized",
     "NotReachable",
+    "StreamedWebhook",
     "TempaProblem",
     "WaitTimeout",
 ]

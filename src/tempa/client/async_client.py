@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tempa.client.async_drivers import AsyncDriver
-from tempa.client.calls import GENERATE_MODEL, DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
+from tempa.client.calls import (
+    GENERATE_MODEL,
+    DeadLetterFilter,
+    DeliveryFilter,
+    EndpointOptions,
+    JobFilter,
+    ModelOptions,
+)
 from tempa.client.client import DEFAULT_TIMEOUT_SECONDS, Client, JobHandle
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
@@ -22,8 +29,18 @@ if TYPE_CHECKING:
     from tempa.client.discovery import Server
     from tempa.client.events import JobEvent
     from tempa.client.operations import Accepted
+    from tempa.client.webhook_stream import StreamedWebhook
     from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
-    from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
+    from tempa.webhooks.wire import (
+        DeadGroupView,
+        DeliveryRecord,
+        DeliveryView,
+        Discarded,
+        EndpointSecret,
+        EndpointView,
+        Redriven,
+        TestSent,
+    )
 
 _sleep = SystemClock().sleep
 
@@ -168,6 +185,46 @@ class AsyncClient:
 
     async def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
         return await self._driver.run(self._do.discard(delivery_ids, reason))
+
+    # Webhook endpoints
+
+    def endpoints(self, *, limit: int | None = None) -> AsyncGenerator[EndpointView, None]:
+        return self._driver.iterate(self._do.endpoints(limit))
+
+    async def endpoint(self, endpoint_id: str) -> EndpointView:
+        return await self._driver.run(self._do.endpoint(endpoint_id))
+
+    async def register_endpoint(
+        self, url: str, *, signing: str | None = None, **options: Unpack[EndpointOptions]
+    ) -> EndpointSecret:
+        return await self._driver.run(self._do.register_endpoint(url, signing, options))
+
+    async def change_endpoint(
+        self, endpoint_id: str, *, url: str | None = None, **options: Unpack[EndpointOptions]
+    ) -> EndpointView:
+        return await self._driver.run(self._do.change_endpoint(endpoint_id, url, options))
+
+    async def rotate_endpoint(
+        self, endpoint_id: str, *, overlap_seconds: float | None = None
+    ) -> EndpointSecret:
+        return await self._driver.run(self._do.rotate_endpoint(endpoint_id, overlap_seconds))
+
+    async def pause_endpoint(self, endpoint_id: str) -> EndpointView:
+        return await self._driver.run(self._do.pause_endpoint(endpoint_id))
+
+    async def resume_endpoint(self, endpoint_id: str) -> EndpointView:
+        return await self._driver.run(self._do.resume_endpoint(endpoint_id))
+
+    async def test_endpoint(self, endpoint_id: str) -> TestSent:
+        return await self._driver.run(self._do.test_endpoint(endpoint_id))
+
+    async def remove_endpoint(self, endpoint_id: str) -> None:
+        return await self._driver.run(self._do.remove_endpoint(endpoint_id))
+
+    def webhooks(
+        self, *, events: Sequence[str] = (), after: int | None = None
+    ) -> AsyncGenerator[StreamedWebhook, None]:
+        return self._driver.iterate(self._do.webhooks(events, after))
 
     # Keys
 

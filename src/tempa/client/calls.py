@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GENERATE_MODEL = "/v1/models/generate"
+ENDPOINTS = "/v1/webhooks/endpoints"
 HOLD_SECONDS_MAX = 30
 
 _STREAM_SILENCE_SECONDS = 45.0  # the server writes a comment every 15 s
@@ -58,6 +60,16 @@ class DeliveryFilter(TypedDict, total=False):
     endpoint_id: str
 
 
+class EndpointOptions(TypedDict, total=False):
+    """What an endpoint may be asked with, beside its URL."""
+
+    events: Sequence[str] | None  # None: how jobs end
+    description: str
+    retry_statuses: Sequence[int]  # of 4xx, besides 408 and 429
+    max_in_flight: int
+    rate_per_second: float | None
+
+
 class DeadLetterFilter(TypedDict, total=False):
     """Which dead letters to send again. All given conditions hold."""
 
@@ -95,15 +107,7 @@ def held_job(job_id: str, etag: str, hold_seconds: int) -> Call:
 
 def job_events(job_id: str, after: int) -> Call:
     """Open a job's log behind event `after`."""
-    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-    if after:
-        headers["Last-Event-ID"] = str(after)
-    return Call(
-        method="GET",
-        path=_job(job_id) + "/events",
-        headers=headers,
-        silence_seconds=_STREAM_SILENCE_SECONDS,
-    )
+    return _stream(_job(job_id) + "/events", after or None)
 
 
 def cancel(job_id: str) -> Call:
@@ -165,6 +169,37 @@ def revoke_key(key_id: str) -> Call:
     return Call(method="DELETE", path=f"/v1/keys/{quote(key_id, safe='')}")
 
 
+def register_endpoint(document: Mapping[str, Any]) -> Call:
+    """Register a webhook endpoint. Not repeated when its answer is lost: nobody would know its secret."""
+    return replace(post(ENDPOINTS, document), repeatable=False)
+
+
+def rotate_endpoint(endpoint_id: str, overlap_seconds: float | None) -> Call:
+    """Give an endpoint a new secret. Not repeated, for the same reason."""
+    document = {} if overlap_seconds is None else {"overlap_seconds": overlap_seconds}
+    return replace(post(f"{endpoint(endpoint_id)}/rotate", document), repeatable=False)
+
+
+def change_endpoint(endpoint_id: str, document: Mapping[str, Any]) -> Call:
+    """Change an endpoint."""
+    return replace(post(endpoint(endpoint_id), document), method="PATCH")
+
+
+def remove_endpoint(endpoint_id: str) -> Call:
+    """End an endpoint."""
+    return Call(method="DELETE", path=endpoint(endpoint_id))
+
+
+def endpoint(endpoint_id: str) -> str:
+    """Where an endpoint is."""
+    return f"{ENDPOINTS}/{quote(endpoint_id, safe='')}"
+
+
+def webhook_stream(events: Sequence[str], after: int | None) -> Call:
+    """Open the stream of webhooks behind position `after`; None: now."""
+    return _stream("/v1/webhooks/stream", after, {"events": ",".join(events)} if events else {})
+
+
 def model_document(parameters: Mapping[str, Any] | None, options: ModelOptions) -> dict[str, Any]:
     """The body of `POST /v1/models/generate`. What was not given is not sent."""
     document: dict[str, Any] = {} if parameters is None else {"parameters": dict(parameters)}
@@ -177,6 +212,15 @@ def redrive_document(
     """The body of a re-drive. What was not given is not sent."""
     document: dict[str, Any] = {**conditions, "rate_per_second": rate_per_second, "dry_run": dry_run}
     return {name: _plain(value) for name, value in document.items() if value is not None}
+
+
+def _stream(path: str, after: int | None, query: Mapping[str, str] | None = None) -> Call:
+    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+    if after is not None:
+        headers["Last-Event-ID"] = str(after)
+    return Call(
+        method="GET", path=path, query=query or {}, headers=headers, silence_seconds=_STREAM_SILENCE_SECONDS
+    )
 
 
 def _job(job_id: str) -> str:

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tempa.client import drivers
-from tempa.client.calls import GENERATE_MODEL, DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
+from tempa.client.calls import (
+    GENERATE_MODEL,
+    DeadLetterFilter,
+    DeliveryFilter,
+    EndpointOptions,
+    JobFilter,
+    ModelOptions,
+)
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
 from tempa.client.operations import Operations
@@ -20,8 +27,18 @@ if TYPE_CHECKING:
     from tempa.client.discovery import Server
     from tempa.client.events import JobEvent
     from tempa.client.operations import Accepted
+    from tempa.client.webhook_stream import StreamedWebhook
     from tempa.jobs.wire import ArtifactView, CancelView, EventView, FileView, JobView, Ticket
-    from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
+    from tempa.webhooks.wire import (
+        DeadGroupView,
+        DeliveryRecord,
+        DeliveryView,
+        Discarded,
+        EndpointSecret,
+        EndpointView,
+        Redriven,
+        TestSent,
+    )
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
@@ -219,6 +236,55 @@ class Client:
     def discard(self, delivery_ids: Sequence[str], reason: str) -> Discarded:
         """Give dead letters up, for a reason that is kept."""
         return self._driver.run(self._do.discard(delivery_ids, reason))
+
+    # Webhook endpoints
+
+    def endpoints(self, *, limit: int | None = None) -> Iterator[EndpointView]:
+        """Registered webhook endpoints, newest first."""
+        return self._driver.iterate(self._do.endpoints(limit))
+
+    def endpoint(self, endpoint_id: str) -> EndpointView:
+        """One of them, and how it fares."""
+        return self._driver.run(self._do.endpoint(endpoint_id))
+
+    def register_endpoint(
+        self, url: str, *, signing: str | None = None, **options: Unpack[EndpointOptions]
+    ) -> EndpointSecret:
+        """Send the account's events to `url` from now on. Its `secret` is shown this once."""
+        return self._driver.run(self._do.register_endpoint(url, signing, options))
+
+    def change_endpoint(
+        self, endpoint_id: str, *, url: str | None = None, **options: Unpack[EndpointOptions]
+    ) -> EndpointView:
+        """Change what is given."""
+        return self._driver.run(self._do.change_endpoint(endpoint_id, url, options))
+
+    def rotate_endpoint(self, endpoint_id: str, *, overlap_seconds: float | None = None) -> EndpointSecret:
+        """A new secret, shown this once. The older ones sign too until the overlap is over: a day later."""
+        return self._driver.run(self._do.rotate_endpoint(endpoint_id, overlap_seconds))
+
+    def pause_endpoint(self, endpoint_id: str) -> EndpointView:
+        """Park what comes, until it is resumed."""
+        return self._driver.run(self._do.pause_endpoint(endpoint_id))
+
+    def resume_endpoint(self, endpoint_id: str) -> EndpointView:
+        """Send again, after a pause, a 410 or an outage."""
+        return self._driver.run(self._do.resume_endpoint(endpoint_id))
+
+    def test_endpoint(self, endpoint_id: str) -> TestSent:
+        """Send it an event of its own; `delivery()` tells what came of it."""
+        return self._driver.run(self._do.test_endpoint(endpoint_id))
+
+    def remove_endpoint(self, endpoint_id: str) -> None:
+        """End it; what waits there is canceled."""
+        return self._driver.run(self._do.remove_endpoint(endpoint_id))
+
+    def webhooks(self, *, events: Sequence[str] = (), after: int | None = None) -> Iterator[StreamedWebhook]:
+        """The account's webhooks as they would be sent, from now on or behind position `after`; no end.
+
+        For a receiver that the server cannot reach. A connection that breaks is made again.
+        """
+        return self._driver.iterate(self._do.webhooks(events, after))
 
     # Keys
 

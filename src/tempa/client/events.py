@@ -58,7 +58,7 @@ def follow(job_id: str, after: int, pace: Pace, patience_seconds: float) -> Flow
     """
     last, idle = after, 0
     deadline = pace.monotonic() + patience_seconds
-    while (yield from _is_open(calls.job_events(job_id, last), pace, deadline)):
+    while (yield from is_open(calls.job_events(job_id, last), pace, deadline)):
         deadline, before = math.inf, last
         while isinstance(message := (yield NextMessage()), Message):
             event = _event(message)
@@ -73,7 +73,7 @@ def follow(job_id: str, after: int, pace: Pace, patience_seconds: float) -> Flow
             yield Pause(full_jitter(idle - 1, pace.policy, pace.dice))
 
 
-def _is_open(call: Call, pace: Pace, deadline: float) -> Flow[bool]:
+def is_open(call: Call, pace: Pace, deadline: float) -> Flow[bool]:
     """Whether there is a stream to read. The server says 204 when the client has seen the last event."""
     for retry in itertools.count():
         reply: Answer | Lost = yield Open(call)

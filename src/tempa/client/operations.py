@@ -12,14 +12,30 @@ from tempa.client import calls, files, waiting
 from tempa.client.effects import Emit
 from tempa.client.events import follow
 from tempa.client.exchange import exchange, read
+from tempa.client.webhook_stream import follow_webhooks
 from tempa.jobs.wire import CancelView, EventView, FileView, JobView, Page, Ticket
-from tempa.webhooks.wire import DeadGroupView, DeliveryRecord, DeliveryView, Discarded, Redriven
+from tempa.webhooks.wire import (
+    DeadGroupView,
+    DeliveryRecord,
+    DeliveryView,
+    Discarded,
+    EndpointSecret,
+    EndpointView,
+    Redriven,
+    TestSent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from tempa.client.calls import DeadLetterFilter, DeliveryFilter, JobFilter, ModelOptions
+    from tempa.client.calls import (
+        DeadLetterFilter,
+        DeliveryFilter,
+        EndpointOptions,
+        JobFilter,
+        ModelOptions,
+    )
     from tempa.client.effects import Answer, Call, Flow
     from tempa.client.exchange import Pace
     from tempa.jobs.wire import ArtifactView
@@ -133,6 +149,42 @@ class Operations:
     def discard(self, delivery_ids: Sequence[str], reason: str) -> Flow[Discarded]:
         document = {"delivery_ids": list(delivery_ids), "reason": reason}
         return self._read(Discarded, calls.post(f"{_DEAD_LETTERS}/discard", document))
+
+    def endpoints(self, limit: int | None) -> Flow[None]:
+        return self._list(calls.ENDPOINTS, limit, EndpointView)
+
+    def endpoint(self, endpoint_id: str) -> Flow[EndpointView]:
+        return self._read(EndpointView, calls.look(calls.endpoint(endpoint_id)))
+
+    def register_endpoint(
+        self, url: str, signing: str | None, options: EndpointOptions
+    ) -> Flow[EndpointSecret]:
+        asked = {"url": url, **options, **({"signing": signing} if signing else {})}
+        return self._read(EndpointSecret, calls.register_endpoint(asked))
+
+    def change_endpoint(
+        self, endpoint_id: str, url: str | None, options: EndpointOptions
+    ) -> Flow[EndpointView]:
+        asked = {**options, **({"url": url} if url else {})}
+        return self._read(EndpointView, calls.change_endpoint(endpoint_id, asked))
+
+    def rotate_endpoint(self, endpoint_id: str, overlap_seconds: float | None) -> Flow[EndpointSecret]:
+        return self._read(EndpointSecret, calls.rotate_endpoint(endpoint_id, overlap_seconds))
+
+    def pause_endpoint(self, endpoint_id: str) -> Flow[EndpointView]:
+        return self._read(EndpointView, calls.post(calls.endpoint(endpoint_id) + "/pause"))
+
+    def resume_endpoint(self, endpoint_id: str) -> Flow[EndpointView]:
+        return self._read(EndpointView, calls.post(calls.endpoint(endpoint_id) + "/resume"))
+
+    def test_endpoint(self, endpoint_id: str) -> Flow[TestSent]:
+        return self._read(TestSent, calls.post(calls.endpoint(endpoint_id) + "/test"))
+
+    def remove_endpoint(self, endpoint_id: str) -> Flow[None]:
+        yield from self._exchange(calls.remove_endpoint(endpoint_id))
+
+    def webhooks(self, events: Sequence[str], after: int | None) -> Flow[None]:
+        return follow_webhooks(events, after, self.pace, self.timeout_seconds)
 
     def create_key(self, name: str, scopes: Sequence[str]) -> Flow[dict[str, Any]]:
         return (yield from self._read(Document, calls.create_key(name, scopes))).root

@@ -35,6 +35,8 @@ class Limits(BaseModel):
     wait_seconds_max: int = Field(30, ge=1)
     page_max: int = Field(200, ge=1)
     webhook_body_bytes: int = Field(256 * KIB, ge=KIB)
+    # Each is looked at for each of its account's events.
+    endpoints_per_account: int = Field(100, ge=0)
     tags_max: int = Field(32, ge=0)
     tag_name_length_max: int = Field(64, ge=1)
     tag_value_length_max: int = Field(256, ge=1)

@@ -43,7 +43,25 @@ METRICS: Mapping[str, Metric] = {
         "counter", "Delivery attempts, by outcome: delivered, retry, dead.", ("outcome",)
     ),
     "tempa_webhook_attempt_seconds": Metric("histogram", "From the start of an attempt to its answer."),
-    "tempa_webhook_deliveries": Metric("gauge", "Deliveries in the store, by status.", ("status",)),
+    "tempa_webhook_delivery_seconds": Metric("histogram", "From an event to the 2xx that took it."),
+    "tempa_webhook_dead_total": Metric(
+        "counter", "Deliveries that came into the dead letters, by reason.", ("reason",)
+    ),
+    "tempa_webhook_healed_total": Metric(
+        "counter", "Dead letters of an outage that were sent once more by themselves when it was over."
+    ),
+    "tempa_webhook_breakers_opened_total": Metric(
+        "counter", "Times that three different deliveries to an endpoint failed in a row."
+    ),
+    "tempa_webhook_deliveries": Metric(
+        "gauge", "Deliveries in the store that are not over, or dead, by status.", ("status",)
+    ),
+    "tempa_webhook_parked_endpoints": Metric(
+        "gauge", "Endpoints whose deliveries are parked, by why: open (breaker), paused, disabled.", ("why",)
+    ),
+    "tempa_webhook_queue_lag_seconds": Metric(
+        "gauge", "For how long a delivery could have been sent that still waits for a deliverer."
+    ),
     "tempa_store_commits_total": Metric("counter", "Commits of the store: flushes to disk."),
     "tempa_store_commands_total": Metric("counter", "Commands in those commits; several share one."),
     "tempa_store_failed_commits_total": Metric(

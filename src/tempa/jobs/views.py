@@ -98,7 +98,7 @@ def status_at(events: Sequence[Event], sequence: int) -> Status | None:
     """The status a job had once event `sequence` stood in its log. None: no such event yet."""
     status = None
     for event in events:
-        if event.sequence <= sequence:
+        if event.sequence is not None and event.sequence <= sequence:
             status = STATUS_AFTER_EVENT.get(event.type, status)
     return status
 

@@ -217,10 +217,10 @@ class EventView(Answer):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     id: str
-    sequence: int
+    sequence: int | None = Field(description="Within its job. null: it is about no job, but about a webhook.")
     type: str
     at: datetime
-    job_id: str
+    job_id: str | None
     position: int | None = None
 
 

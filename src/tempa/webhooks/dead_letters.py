@@ -21,7 +21,7 @@ class DeadLetters:
     store: WebhookStore
 
     async def redrive(self, account: str, asked: Redrive) -> dict[str, Any]:
-        """Send dead letters again, each with a fresh budget of retries.
+        """Send dead letters again, each with a fresh budget of retries. `spent`: cannot be sent again.
 
         Raises `Refusal` when nothing narrows the request, or `since` is no time.
         """
@@ -35,9 +35,10 @@ class DeadLetters:
             message = "Name what to re-drive: delivery_ids, endpoint_id, group or since."
             raise Refusal("invalid-request", message, (Problem("", message),))
         matched = await self.store.count_dead(account, which)
+        spent = await self.store.count_spent(account, which)
         spacing_seconds = 1.0 / asked.rate_per_second if asked.rate_per_second else 0.0
         redriven = 0 if asked.dry_run else await self.store.redrive(account, which, spacing_seconds)
-        return {"matched": matched, "redriven": redriven}
+        return {"matched": matched, "redriven": redriven, "spent": spent}
 
     async def discard(self, account: str, asked: Discard) -> dict[str, Any]:
         """Give dead letters up, with a reason that stays on record."""

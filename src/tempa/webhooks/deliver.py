@@ -16,11 +16,12 @@ from tempa.core.clock import to_ms
 from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.retry import full_jitter
-from tempa.core.signing import webhook_headers
 from tempa.core.work import DELIVERIES, either, pause
-from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
+from tempa.webhooks.breaker import Change
+from tempa.webhooks.model import AttemptOutcome, Backoff, DeadReason, DeliveryStatus, Next
 from tempa.webhooks.ports import Answer, Outbound
 from tempa.webhooks.room import Room, host_of
+from tempa.webhooks.signing import webhook_headers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tempa.core.retry import Dice, RetryPolicy
     from tempa.core.work import Wake
     from tempa.webhooks.model import ClaimedDelivery, Message
-    from tempa.webhooks.ports import Sender, WebhookStore
+    from tempa.webhooks.ports import Sender, Settled, WebhookStore
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ _STORE_RETRY_SECONDS = 0.5
 def render(message: Message, links: Links) -> bytes:
     """The body of one attempt: these bytes are hashed, signed and sent. Only its links are new."""
     data = dict(message.data)
-    tags = data.pop("tags", {})
+    tags = {"tags": data.pop("tags")} if "tags" in data else {}  # last, as they always stood
     if message.type.endswith(".completed"):
         data["artifacts"] = {role: links.artifact(*where)[0] for role, where in message.links.items()}
     body = {
@@ -59,29 +60,52 @@ def render(message: Message, links: Links) -> bytes:
         "type": message.type,
         "id": message.id,
         "timestamp": to_ms(message.at) // 1000,
-        "data": {**data, "tags": tags},
+        "data": {**data, **tags},
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def follow(answer: Answer, retries_spent: int, policy: RetryPolicy, now: datetime, rng: Dice) -> Next:
-    """What follows from an answer: delivered, tried again after full jitter, or dead with a reason."""
+def request_headers(
+    message: Message, body: bytes, secrets: Sequence[str], at: datetime, user_agent: str
+) -> tuple[tuple[str, str], ...]:
+    """The headers of one attempt at `at`, signed with `secrets`."""
+    signed = webhook_headers(secrets, message.id, to_ms(at) // 1000, body)
+    headers = (("Content-Type", "application/json"), ("User-Agent", user_agent), *signed)
+    trace = message.traceparent
+    return (*headers, ("traceparent", trace)) if trace else headers
+
+
+def follow(
+    answer: Answer,
+    retries_spent: int,
+    policy: RetryPolicy,
+    now: datetime,
+    rng: Dice,
+    retry_statuses: frozenset[int] = frozenset(),
+) -> Next:
+    """What follows from an answer: delivered, tried again after full jitter, or dead with a reason.
+
+    `retry_statuses`: 4xx that this endpoint wants tried again, besides 408 and 429.
+    """
     if answer.status is not None and 200 <= answer.status < 300:
         return Next(status=DeliveryStatus.DELIVERED)
-    if reason := _final(answer):
-        return Next(status=DeliveryStatus.DEAD, reason=reason)
+    backoff = Backoff(policy, rng.random())  # of its own: probes must not come when retries do
+    if reason := _final(answer, _RETRIED_4XX | retry_statuses):
+        return Next(status=DeliveryStatus.DEAD, reason=reason, backoff=backoff)
     hold = retry_after_seconds(answer.headers.get("retry-after"), now)
     if retries_spent >= policy.max_retries:  # the endpoint's wish holds for its other deliveries
-        return Next(status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=hold)
+        return Next(
+            status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=hold, backoff=backoff
+        )
     delay = full_jitter(retries_spent, policy, rng)
-    return Next(status=DeliveryStatus.PENDING, delay_seconds=hold + delay, hold_seconds=hold)
+    return Next(status=DeliveryStatus.PENDING, delay_seconds=hold + delay, hold_seconds=hold, backoff=backoff)
 
 
-def _final(answer: Answer) -> DeadReason | None:
+def _final(answer: Answer, retried_4xx: frozenset[int]) -> DeadReason | None:
     if answer.error in _DEAD_ON_ERROR:
         return _DEAD_ON_ERROR[answer.error]
     refused = answer.status is not None and 400 <= answer.status < 500
-    return DeadReason.REFUSED if refused and answer.status not in _RETRIED_4XX else None
+    return DeadReason.REFUSED if refused and answer.status not in retried_4xx else None
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float:
@@ -98,9 +122,9 @@ def retry_after_seconds(header: str | None, now: datetime) -> float:
 
 
 class Secrets(Protocol):
-    """The signing secrets of an account that are in force, newest first."""
+    """What signs a delivery, newest first. Raises if there is nothing: it is never sent unsigned."""
 
-    def __call__(self, account: str) -> Sequence[str]: ...
+    def __call__(self, claimed: ClaimedDelivery, now: datetime) -> Sequence[str]: ...
 
 
 @dataclass(kw_only=True)
@@ -176,7 +200,14 @@ class Deliverer:
         started = self.clock.monotonic()
         body, answer = await self._attempt(claimed)
         crash_point("delivery.sent")
-        then = follow(answer, claimed.retries_spent, self.policy, self.clock.now(), self.rng)
+        then = follow(
+            answer,
+            claimed.retries_spent,
+            self.policy,
+            self.clock.now(),
+            self.rng,
+            claimed.retry_statuses,
+        )
         outcome = AttemptOutcome(
             outcome=_OUTCOMES[then.status],
             http_status=answer.status,
@@ -220,13 +251,11 @@ class Deliverer:
         _logger.log(level, "webhook attempt: %s", outcome.outcome, extra=extra)
 
     def _outbound(self, claimed: ClaimedDelivery, body: bytes) -> Outbound:
-        timestamp = to_ms(self.clock.now()) // 1000
-        signed = webhook_headers(self.secrets(claimed.message.account), claimed.message.id, timestamp, body)
-        trace = claimed.message.traceparent
-        headers = [("Content-Type", "application/json"), ("User-Agent", self.user_agent), *signed]
+        now = self.clock.now()
+        secrets = self.secrets(claimed, now)
         return Outbound(
             url=claimed.url,
-            headers=(*headers, ("traceparent", trace)) if trace else tuple(headers),
+            headers=request_headers(claimed.message, body, secrets, now, self.user_agent),
             body=body,
             timeout_seconds=self.timeout_seconds,
         )
@@ -235,13 +264,28 @@ class Deliverer:
         """Write the outcome. While the store is away it waits here: a 2xx must not be sent again."""
         while True:
             try:
-                await self.store.settle_delivery(claimed, outcome, then)
+                settled = await self.store.settle_delivery(claimed, outcome, then)
             except StoreUnavailable:
                 _logger.warning("an outcome could not be written yet", extra=_identity(claimed))
                 await self.clock.sleep(_STORE_RETRY_SECONDS)
             else:
                 crash_point("delivery.recorded")
+                if settled is not None:
+                    self._count(claimed, then, settled)
                 return
+
+    def _count(self, claimed: ClaimedDelivery, then: Next, settled: Settled) -> None:
+        """What is on record now, once: an outcome that came too late is none."""
+        if then.status is DeliveryStatus.DELIVERED:
+            age = self.clock.now() - claimed.message.at
+            self.meter.observe("tempa_webhook_delivery_seconds", max(0.0, age.total_seconds()))
+        if then.reason is not None:
+            self.meter.count("tempa_webhook_dead_total", reason=then.reason)
+        if settled.change is Change.OPENED:
+            self.meter.count("tempa_webhook_breakers_opened_total")
+        if settled.change is not None:
+            text = "a webhook endpoint: %s"
+            _logger.warning(text, settled.change, extra={"endpoint_id": claimed.endpoint_id})
 
 
 def _identity(claimed: ClaimedDelivery) -> dict[str, str]:

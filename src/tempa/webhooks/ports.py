@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tempa.core.events import Event
+    from tempa.webhooks.breaker import Change
     from tempa.webhooks.model import (
         Attempt,
         AttemptOutcome,
@@ -19,8 +20,13 @@ if TYPE_CHECKING:
         Delivery,
         DeliveryClaim,
         DeliveryStatus,
+        Endpoint,
+        EndpointChange,
+        NewEndpoint,
         Next,
         Planned,
+        SealedSecret,
+        Subscription,
     )
     from tempa.webhooks.room import Room
 
@@ -56,6 +62,13 @@ class Answer:
     peer: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An outcome was written, and this is what it changed of its endpoint."""
+
+    change: Change | None = None
+
+
 class Sender(Protocol):
     """The one outbound HTTP transport. Never raises for anything a receiver can do."""
 
@@ -78,7 +91,7 @@ class WebhookStore(Protocol):
     ) -> DeliveryClaim: ...  # only what `room` admits, which it leaves as it is
     async def settle_delivery(
         self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next
-    ) -> bool: ...  # taken until the delivery is claimed again, though its lease ran out
+    ) -> Settled | None: ...  # taken until the delivery is claimed again, though its lease ran out
     async def void_delivery_leases(self) -> int: ...  # at start: the dead instance's become pending
     async def free_expired_deliveries(self) -> int: ...  # leases that ran out become pending again
 
@@ -98,7 +111,40 @@ class WebhookStore(Protocol):
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None
     ) -> list[Delivery]: ...  # newest first; `before` is the id to go on from
+    async def count_spent(self, account: str, which: DeadFilter) -> int: ...  # of them: cannot be sent again
     async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int: ...
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int: ...
+    async def add_endpoint(
+        self, new: NewEndpoint, endpoints_max: int
+    ) -> Endpoint | None: ...  # None: the account has as many already
+    async def endpoints(
+        self, account: str, limit: int, before: str | None
+    ) -> list[Endpoint]: ...  # registered ones, newest first
+    async def endpoint(
+        self, account: str, endpoint_id: str
+    ) -> Endpoint | None: ...  # a job's URL too; not a removed one
+    async def endpoint_anywhere(self, endpoint_id: str) -> Endpoint | None: ...  # `pending` is not counted
+    async def change_endpoint(
+        self, account: str, endpoint_id: str, change: EndpointChange
+    ) -> Endpoint | None: ...
+    async def rotate_endpoint(
+        self, account: str, endpoint_id: str, fresh: SealedSecret, overlap_seconds: float
+    ) -> Endpoint | None: ...
+    async def pause_endpoint(self, account: str, endpoint_id: str) -> Endpoint | None: ...
+    async def resume_endpoint(self, account: str, endpoint_id: str) -> Endpoint | None: ...  # a job's URL too
+    async def remove_endpoint(
+        self, account: str, endpoint_id: str
+    ) -> bool: ...  # cancels what waits there; many short transactions if that is much
+    async def test_endpoint(
+        self, account: str, endpoint_id: str
+    ) -> tuple[str, str] | None: ...  # the ids of the delivery and of its event
+    async def feed_end(self, account: str) -> int: ...  # the position of the account's newest event; 0: none
+    async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]: ...
+    async def heal(self, limit: int) -> int: ...  # dead letters of endpoints that answer again
+    async def expire_parked(self, after_seconds: float, limit: int) -> int: ...  # dead: endpoint_down
+    async def parked_endpoints(self) -> Mapping[str, int]: ...  # why -> endpoints
+    async def line_seconds(self) -> float: ...  # how long something could have been sent already
     async def delivery_counts(self) -> Mapping[str, int]: ...  # status -> deliveries
+    async def prune_payloads(self, before: datetime, limit: int) -> int: ...  # of finished ones only
     async def prune_deliveries(self, before: datetime, limit: int) -> int: ...  # finished ones only
+    async def prune_notices(self, before: datetime, limit: int) -> int: ...  # events about no job

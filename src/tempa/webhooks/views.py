@@ -19,12 +19,19 @@ _NEXT: dict[DeadReason, str] = {
     DeadReason.BLOCKED_ADDRESS: "The URL's host resolves to an address that may not be called.",
     DeadReason.INVALID_URL: "The URL cannot be called. Ask again with another webhook_url.",
     DeadReason.TOO_LARGE: "The body is larger than limits.webhook_body_bytes.",
+    DeadReason.ENDPOINT_DOWN: "Its endpoint was down for too long. Re-drive it once that answers again.",
 }
+_HEALS = "It is sent once more by itself when its endpoint answers again; a re-drive does not wait for that."
+_SPENT = "It cannot be sent again: its payload is past its retention, or its endpoint was removed."
+_PARKED = (
+    "Its endpoint does not answer, or is paused or disabled. It waits there without spending attempts, and "
+    "goes out when the endpoint answers again or is resumed."
+)
 
 
 def delivery_view(delivery: Delivery, attempts: Sequence[Attempt] | None = None) -> dict[str, Any]:
     """A delivery; with `attempts` when they were asked for."""
-    view = {
+    view: dict[str, Any] = {
         "delivery_id": delivery.id,
         "event_id": delivery.event_id,
         "type": delivery.type,
@@ -47,14 +54,20 @@ def delivery_view(delivery: Delivery, attempts: Sequence[Attempt] | None = None)
 def what_next(delivery: Delivery) -> str:
     """In words: what will happen to a delivery, or what a person can do."""
     if delivery.status is DeliveryStatus.DEAD and delivery.reason:
-        return _NEXT[delivery.reason]
+        return _SPENT if delivery.is_spent else what_next_of(delivery.reason, heals=delivery.heals)
     if delivery.status is DeliveryStatus.PENDING and delivery.next_attempt_at:
         return f"It is sent again at {rfc3339(delivery.next_attempt_at)}."
     return {
+        DeliveryStatus.PARKED: _PARKED,
         DeliveryStatus.LEASED: "It is being sent.",
         DeliveryStatus.DELIVERED: "It was delivered.",
         DeliveryStatus.CANCELED: "It was discarded.",
     }.get(delivery.status, "It waits.")
+
+
+def what_next_of(reason: DeadReason, *, heals: bool) -> str:
+    """In words: what will happen to what died for this reason, or what a person can do."""
+    return _HEALS if heals else _NEXT[reason]
 
 
 def attempt_view(attempt: Attempt) -> dict[str, Any]:
@@ -84,8 +97,17 @@ def group_view(group: DeadGroup) -> dict[str, Any]:
         "newest": rfc3339(group.newest),
         "last_http_status": group.last_http_status,
         "last_error": group.last_error,
-        "what_next": _NEXT[group.reason],
+        "heals": group.healable,
+        "spent": group.spent,
+        "what_next": _what_next_of_all(group),
     }
+
+
+def _what_next_of_all(group: DeadGroup) -> str:
+    """Letters of one reason may differ: some were sent once more already, some are past their payload."""
+    if group.spent == group.count:
+        return _SPENT
+    return what_next_of(group.reason, heals=group.healable + group.spent == group.count)
 
 
 def _time(at: datetime | None) -> str | None:

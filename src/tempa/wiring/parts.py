@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tempa.core.roles import Role
     from tempa.core.work import Wake
     from tempa.jobs.ports import ArtifactStore, Engine, Host
-    from tempa.webhooks.deliver import Secrets
+    from tempa.webhooks.keyring import Keyring
     from tempa.webhooks.ports import Sender
     from tempa.wiring.settings import Settings
 
@@ -56,7 +56,7 @@ class Parts:
     sender: Sender
     links: SignedLinks
     link_keys: tuple[bytes, ...]
-    webhook_secrets: Secrets
+    keyring: Keyring
     allow_networks: Sequence[str]
     public_url: str
     store_writes: Callable[[], StoreWrites]

@@ -18,6 +18,8 @@ from tempa.jobs.rescue import Rescuer
 from tempa.jobs.retain import Janitor
 from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.fanout import FanOut
+from tempa.webhooks.parking import Parking
+from tempa.webhooks.retain import DeliveryJanitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -41,7 +43,7 @@ def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
         "worker": lambda parts: [worker(parts)],
         "deliverer": _delivering,
         "rescuer": lambda parts: [rescuer(parts)],
-        "janitor": lambda parts: [janitor(parts)],
+        "janitor": lambda parts: [janitor(parts), delivery_janitor(parts)],
     }
     chosen = [role for name, make in made.items() if name in names for role in make(parts)]
     return [*parts.upkeep, *chosen]
@@ -52,6 +54,7 @@ def _delivering(parts: Parts) -> list[Role]:
         FanOut(store=parts.webhooks, wake=parts.wake),
         deliverer(parts),
         DeliveryRescuer(store=parts.webhooks),
+        parking(parts),
     ]
 
 
@@ -59,6 +62,22 @@ def janitor(parts: Parts) -> Janitor:
     """Deletes what is past its retention."""
     return Janitor(
         store=parts.jobs, artifacts=parts.artifacts, rows_kept_days=parts.settings.jobs.rows_kept_days
+    )
+
+
+def parking(parts: Parts) -> Parking:
+    """Looks after deliveries to endpoints that were down."""
+    return Parking(store=parts.webhooks, meter=parts.meter, parked_hours=parts.settings.webhooks.parked_hours)
+
+
+def delivery_janitor(parts: Parts) -> DeliveryJanitor:
+    """Deletes deliveries that are past their retention."""
+    webhooks = parts.settings.webhooks
+    return DeliveryJanitor(
+        store=parts.webhooks,
+        clock=parts.clock,
+        payload_days=webhooks.payload_days,
+        attempts_days=webhooks.attempts_days,
     )
 
 
@@ -110,7 +129,7 @@ def deliverer(parts: Parts) -> Deliverer:
         wake=parts.wake,
         clock=parts.clock,
         links=parts.links,
-        secrets=parts.webhook_secrets,
+        secrets=parts.keyring.in_force,
         policy=RetryPolicy(
             max_retries=webhooks.max_retries,
             base_seconds=webhooks.backoff_base_seconds,

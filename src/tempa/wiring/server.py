@@ -20,6 +20,7 @@ from tempa.adapters.senders.curl import CurlSender
 from tempa.core.clock import SystemClock
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
+from tempa.webhooks.keyring import Keyring
 from tempa.wiring.credentials import write_private
 from tempa.wiring.opening import open_deployment
 from tempa.wiring.parts import Parts
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tempa.adapters.artifacts.local import LocalArtifacts
+    from tempa.wiring.credentials import Credentials
     from tempa.wiring.deployment import Deployment
     from tempa.wiring.settings import Settings
 
@@ -177,7 +179,7 @@ async def open_parts(
                 public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
             ),
             link_keys=link_keys,
-            webhook_secrets=lambda account: (deployment.credentials.signing_secret(account),),
+            keyring=_keyring(deployment.credentials),
             allow_networks=networks,
             public_url=public_url,
             store_writes=lambda: store.writes,
@@ -186,6 +188,12 @@ async def open_parts(
     finally:
         await sender.close()
         await host.close()
+
+
+def _keyring(credentials: Credentials) -> Keyring:
+    return Keyring(
+        credentials.derive("endpoint secrets"), lambda account: (credentials.signing_secret(account),)
+    )
 
 
 def _announce(ready: Ready, ready_files: Iterable[Path], on_ready: Callable[[Ready], None]) -> None:

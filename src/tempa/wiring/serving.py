@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,11 @@ import uvicorn
 from tempa import __version__
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
+from tempa.core.addresses import check_url
 from tempa.core.allowances import Allowances
 from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
+from tempa.webhooks.endpoints import Endpoints
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
 from tempa.wiring.readiness import Readiness
@@ -116,6 +119,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         intake=intake,
         jobs=parts.jobs,
         webhooks=parts.webhooks,
+        endpoints=_endpoints(parts, intake.addresses),
         keys=parts.keys,
         allowances=allowances,
         estimates=Estimates(parts.jobs, parts.clock),
@@ -132,6 +136,23 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         file_retention_days=settings.jobs.file_retention_days,
         public_url=parts.public_url,
         stopping=stop,
+    )
+
+
+def _endpoints(parts: Parts, addresses: Addresses) -> Endpoints:
+    """The registry takes the addresses that a job's webhook_url may have."""
+    limits = parts.settings.limits
+    return Endpoints(
+        store=parts.webhooks,
+        keyring=parts.keyring,
+        clock=parts.clock,
+        limits=limits,
+        check_url=partial(
+            check_url,
+            allow_networks=addresses.allow_networks,
+            allow_http=addresses.allow_http,
+            length_max=limits.url_length_max,
+        ),
     )
 
 
@@ -155,10 +176,20 @@ async def _render_metrics(parts: Parts) -> tuple[bytes, str]:
     """Counters have counted as things happened; gauges are read now."""
     for (status, lane), count in (await parts.jobs.counts()).items():
         parts.meter.gauge("tempa_jobs", count, status=status, lane=lane)
-    for status, count in (await parts.webhooks.delivery_counts()).items():
-        parts.meter.gauge("tempa_webhook_deliveries", count, status=status)
+    await _measure_webhooks(parts)
     writes = parts.store_writes()
     parts.meter.total("tempa_store_commits_total", writes.commits)
     parts.meter.total("tempa_store_commands_total", writes.commands)
     parts.meter.total("tempa_store_failed_commits_total", writes.failures)
     return parts.meter.render()
+
+
+async def _measure_webhooks(parts: Parts) -> None:
+    """All of each gauge, also what there is none of now: it would stay at what it was last."""
+    counts = await parts.webhooks.delivery_counts()
+    for status in ("pending", "leased", "parked", "dead"):
+        parts.meter.gauge("tempa_webhook_deliveries", counts.get(status, 0), status=status)
+    parked = await parts.webhooks.parked_endpoints()
+    for why in ("open", "paused", "disabled"):
+        parts.meter.gauge("tempa_webhook_parked_endpoints", parked.get(why, 0), why=why)
+    parts.meter.gauge("tempa_webhook_queue_lag_seconds", await parts.webhooks.line_seconds())

@@ -124,6 +124,9 @@ class Webhooks(_Section):
     backoff_cap_seconds: float = Field(ge=0, le=86_400)
     timeout_seconds: float = Field(gt=0, le=30)
     in_flight_max: int = Field(ge=1, le=8192)
+    parked_hours: float = Field(gt=0, le=8760)
+    payload_days: float = Field(gt=0, le=36_500)
+    attempts_days: float = Field(gt=0, le=36_500)
     allow_networks: tuple[Annotated[str, AfterValidator(_network)], ...]
     allow_http: bool
 

@@ -20,6 +20,7 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.core.accounts import ApiKey, digest, hint, new_secret_key
+from tempa.core.addresses import check_url
 from tempa.core.allowances import Allowances
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
@@ -30,6 +31,8 @@ from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Completed, Failed, JobError, Lease, Result, Usage
 from tempa.jobs.ports import MadeFile
 from tempa.testing.trial_engine import TrialEngine
+from tempa.webhooks.endpoints import Endpoints
+from tempa.webhooks.keyring import Keyring
 from tempa.wiring.http_protocol import HttpBounds, bounded
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from tempa.jobs.model import Ending, Job
 
 SECONDS = 10  # what no signal may take longer than
+SECRET = "whsec_" + "c2VjcmV0" * 4  # the account's own
 _KEY = b"k" * 32
 
 
@@ -145,6 +149,13 @@ def _parts(store: SqliteStore, wake: InProcessWake, artifacts: LocalArtifacts, u
         ),
         jobs=store,
         webhooks=store,
+        endpoints=Endpoints(
+            store=store,
+            keyring=Keyring(b"e" * 32, lambda account: [SECRET]),
+            clock=clock,
+            limits=limits,
+            check_url=check_url,
+        ),
         keys=store,
         allowances=allowances,
         estimates=Estimates(store, clock),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tests.integration.api.conftest import Served
 
 
+ENDLESS = "/v1/webhooks/stream"  # what is right is served, and never ends
+
+
 async def test_statuses_headers_and_bodies_are_as_documented_and_the_rest_is_refused(served: Served) -> None:
     assert await asyncio.to_thread(attack_all, f"{served.url}/openapi.json", served.secret) >= 25
 
@@ -28,7 +31,8 @@ def attack_all(document_url: str, secret: str) -> int:
     attacked = 0
     for found in schemathesis.openapi.from_url(document_url).get_all_operations():
         operation = found.ok() if isinstance(found, Ok) else pytest.fail(str(found))
-        attack(operation.as_strategy(generation_mode=GenerationMode.POSITIVE), secret)
+        if operation.path != ENDLESS:
+            attack(operation.as_strategy(generation_mode=GenerationMode.POSITIVE), secret)
         with contextlib.suppress(Unsatisfiable):  # what takes nothing can be given nothing wrong
             attack(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE), secret)
         attacked += 1

@@ -42,7 +42,7 @@ class Post:
         """A deliverer at work; in the end it is stopped, and must come to its end."""
         fields: dict[str, Any] = {
             "links": NoLinks(),
-            "secrets": lambda _account: ["whsec_" + "c2VjcmV0" * 4],
+            "secrets": lambda _claimed, _now: ["whsec_" + "c2VjcmV0" * 4],
             "policy": RetryPolicy(max_retries=2),
             "meter": Tally(),
             "rng": random.Random(7),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tempa.adapters.stores.commands import dead_letters, deliveries
+from tempa.adapters.stores.commands import deliveries, delivery_retention
 from tempa.adapters.stores.postgres.access import SQL
 from tempa.adapters.stores.postgres.admission import admit_all
 from tempa.core.clock import SystemClock, from_ms, to_ms
@@ -146,7 +146,7 @@ async def test_a_reader_misses_nothing_while_many_write_and_place(
     assert await there.unplanned(EVERYTHING) == []
     by_job: dict[str, list[int]] = {}
     for event in read:
-        by_job.setdefault(event.job_id, []).append(event.sequence)
+        by_job.setdefault(event.job_id or "", []).append(event.sequence or 0)
     assert all(sequences == sorted(sequences) for sequences in by_job.values())
 
 
@@ -181,7 +181,7 @@ async def test_an_endpoint_that_gets_news_while_it_is_pruned_is_there_for_them(
     await here.admit(a_new_job(CLOCK))
     plans = [planned(event, URL) for event in await here.unplanned(EVERYTHING)]
     later = to_ms(CLOCK.now()) + 60_000
-    flows = [deliveries._fan_out(plans), dead_letters._prune(later, 10)]
+    flows = [deliveries._fan_out(plans), delivery_retention._prune(later, 10)]
     commands = [there.prune_deliveries(from_ms(later), 10), there.fan_out(plans)]
     if first == "prune":
         flows, commands = flows[::-1], commands[::-1]

@@ -24,6 +24,7 @@ from tempa.testing.contracts.samples import (
     a_key,
     a_new_job,
     an_outcome,
+    pending,
 )
 from tempa.webhooks.room import Room
 from tests.integration.postgres.gauge import Gauge, store_on
@@ -53,8 +54,8 @@ select 'cad_' || n, '{ACCOUNT}', 'queued', 'e', '{LANE}', 5, n, n, {2**42}, 2,
 from generate_series(1, {FINISHED}) as n;
 insert into queue values ('{LANE}', '{ACCOUNT}', 5);
 insert into idempotency select '{ACCOUNT}', '/v1', 0, 'k' || number, 'f', id, 1 from job;
-insert into endpoint (id, account, url, host, origin, created_at, line_at)
-values ('ep_1', '{ACCOUNT}', '{URL}', 'hooks.example', 'job', 1, 1);
+insert into endpoint (id, account, url, host, origin, created_at, changed_at, line_at)
+values ('ep_1', '{ACCOUNT}', '{URL}', 'hooks.example', 'job', 1, 1, 1);
 insert into event (id, account, job_id, sequence, type, at, body)
 select 'evt_' || number, account, id, 2, 'job.completed', 1, '{{}}' from job;
 insert into delivery (id, account, event_number, endpoint_number, job_id, type, status, created_at, next_at,
@@ -281,3 +282,50 @@ async def drain(store: PostgresStore, count: int) -> None:
         await asyncio.gather(*(store.settle(claimed.lease, COMPLETED) for claimed in taken))
     while events := await store.unplanned(500):
         await store.fan_out([planned(event) for event in events])
+
+
+SLICE = 200
+READ_MAX = 60  # pages, of what looks for one thing
+SLICE_READ_MAX = 5 * SLICE  # of what lists a slice: each row is somewhere else
+SLICE_WRITTEN_MAX = 60 * SLICE  # of what writes a slice, each row with its indexes
+
+
+async def test_an_outage_reads_no_more_than_its_slice(
+    cluster: PostgresCluster, long_lives: dict[str, str]
+) -> None:
+    """50,000 wait for an endpoint that goes down, die of it, and are sent once more; each in slices."""
+    name = build(cluster, long_lives["queued"])
+    gauge = await Gauge.on(cluster.url(name))
+    store = store_on(gauge)
+    for claimed in (await store.claim_deliveries(Room(ROOMY), 3, LEASE_SECONDS)).taken:
+        assert await store.settle_delivery(claimed, an_outcome(), pending())
+    cluster.execute("update endpoint set parked_at = 1", name)
+    for _ in range(LIVES):
+        assert await store.expire_parked(3600.0, SLICE) == SLICE
+    cluster.execute("update endpoint set held_until = 0, line_at = 1", name)
+    (probe,) = (await store.claim_deliveries(Room(ROOMY), 3, LEASE_SECONDS)).taken
+    assert await store.settle_delivery(probe, an_outcome("delivered", 200), DELIVERED)
+    for _ in range(LIVES):
+        assert await store.heal(SLICE) == SLICE
+    await gauge.close()
+    drop(cluster, name)
+
+    most = gauge.most()
+    looks = ("long_parked", "healing_endpoints", "endpoint_for_update", "note_health")
+    assert not {query: most[query] for query in looks if most[query] > READ_MAX}
+    assert most["letters_to_heal"] <= SLICE_READ_MAX
+    written = ("expire_deliveries", "heal_letters")
+    assert not {query: most[query] for query in written if most[query] > SLICE_WRITTEN_MAX}
+
+
+async def test_retention_of_payloads_reads_no_more_than_its_slice(gauge: Gauge) -> None:
+    store = store_on(gauge)
+    for _ in range(LIVES):
+        assert await store.prune_payloads(CLOCK.now(), SLICE) == SLICE
+        assert await store.prune_notices(CLOCK.now(), SLICE) == 0
+
+    most = gauge.most()
+    assert most["spent_payloads"] <= SLICE_READ_MAX
+    assert most["prune_notices"] <= READ_MAX
+    written = ("forget_messages", "forget_excerpts")
+    assert not {query: most[query] for query in written if most[query] > SLICE_WRITTEN_MAX}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sqlite3
 from contextlib import closing
@@ -16,19 +17,19 @@ from tempa.testing.contracts.samples import (
     DELIVERED,
     EXHAUSTED,
     LEASE_SECONDS,
+    REFUSED,
     an_outcome,
     pending,
 )
-from tempa.webhooks.model import DeadFilter
+from tempa.webhooks.model import DeadFilter, EndpointStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tempa.testing.contracts.store import StoreBench
-    from tempa.webhooks.model import ClaimedDelivery
+    from tempa.webhooks.model import ClaimedDelivery, Delivery
 
 STEPS = 250
-IN_FLIGHT_MAX = 4
 URLS = [f"https://h{number}.example/" for number in range(3)]
 ENDINGS = [
     DELIVERED,
@@ -37,6 +38,7 @@ ENDINGS = [
     pending(delay_seconds=3.0),
     pending(delay_seconds=9.0),
     pending(delay_seconds=1.0, hold_seconds=4.0),
+    REFUSED,
 ]
 
 
@@ -50,7 +52,8 @@ class Life:
     async def step(self) -> None:
         await self.dice.choice(
             [self.announce, self.announce, self.claim, self.claim, self.settle, self.settle, self.settle,
-             self.free, self.void, self.redrive, self.discard, self.wait, self.wait]
+             self.free, self.void, self.redrive, self.discard, self.heal, self.expire, self.resume,
+             self.wait, self.wait]
         )()  # fmt: skip
 
     async def announce(self) -> None:
@@ -66,7 +69,27 @@ class Life:
     async def settle(self) -> None:
         if self.taken:
             claimed = self.taken.pop(self.dice.randrange(len(self.taken)))
-            await self.bench.store.settle_delivery(claimed, an_outcome(), self.dice.choice(ENDINGS))
+            then = self.dice.choice(ENDINGS)
+            outcome = an_outcome(http_status=self.dice.choice([404, 404, 410]) if then is REFUSED else 503)
+            await self.bench.store.settle_delivery(claimed, outcome, then)
+
+    async def heal(self) -> None:
+        await self.bench.store.heal(3)
+
+    async def expire(self) -> None:
+        await self.bench.store.expire_parked(20.0, 3)
+
+    async def resume(self) -> None:
+        """Those that answered 410."""
+        for endpoint_id in sorted({delivery.endpoint_id for delivery in await self.listed()}):
+            endpoint = await self.bench.store.endpoint(ACCOUNT, endpoint_id)
+            if endpoint is not None and endpoint.status is EndpointStatus.DISABLED:
+                await self.bench.store.resume_endpoint(ACCOUNT, endpoint_id)
+
+    async def listed(self) -> list[Delivery]:
+        return await self.bench.store.deliveries(
+            ACCOUNT, status=None, job_id=None, endpoint_id=None, limit=1000, before=None
+        )
 
     async def free(self) -> None:
         await self.bench.store.free_expired_deliveries()
@@ -91,17 +114,21 @@ class Life:
         self.bench.clock.advance(self.dice.choice([0.001, 0.5, 2.0, LEASE_SECONDS + 1]))
 
 
-def due_at(deliveries: list[sqlite3.Row], held_until: int) -> int | None:
+def due_at(endpoint: sqlite3.Row, deliveries: list[sqlite3.Row]) -> int | None:
     """When the endpoint's next delivery may be claimed; None while none may be."""
+    if endpoint["status"] != "active":
+        return None
+    most = endpoint["in_flight_max"] if endpoint["parked_at"] is None else 1
     in_order = sorted(deliveries, key=lambda row: row["event_number"])
     unfinished = [row for row in in_order if row["finished_at"] is None]
-    if sum(row["status"] == "leased" for row in unfinished) >= IN_FLIGHT_MAX:
+    if sum(row["status"] == "leased" for row in unfinished) >= most:
         return None
     first_of_job: dict[str, sqlite3.Row] = {}
     for row in unfinished:
-        first_of_job.setdefault(row["job_id"], row)
+        first_of_job.setdefault(row["job_id"] or row["id"], row)  # what is about no job waits for none
     times = [row["next_at"] for row in first_of_job.values() if row["status"] == "pending"]
-    return max(min(times), held_until) if times else None
+    paced_at = 0 if endpoint["pace_ms"] is None else math.ceil(endpoint["paced_at"])
+    return max(min(times), endpoint["held_until"], paced_at) if times else None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -118,7 +145,7 @@ async def test_an_endpoint_stands_in_the_line_exactly_while_it_has_something_to_
                 deliveries = connection.execute(
                     "select * from delivery where endpoint_number = ?", [endpoint["number"]]
                 ).fetchall()
-                expected = due_at(deliveries, endpoint["held_until"])
+                expected = due_at(endpoint, deliveries)
                 if expected is None or expected > now:
                     assert endpoint["line_at"] == expected
                 else:

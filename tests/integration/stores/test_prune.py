@@ -43,8 +43,8 @@ select id, 1, 'w', 1, 9, 'completed' from job;
 insert into event (id, account, job_id, sequence, type, at, body, position)
 select 'evt_' || number || '.' || value, 'acme', job.id, value, 'job.' || value, 1, '{{}}', 3 * number + value
 from job, json_each('[1, 2, 3]');
-insert into endpoint (number, id, account, url, host, origin, created_at)
-values (1, 'ep_1', 'acme', 'https://hooks.example', 'hooks.example', 'job', 1);
+insert into endpoint (number, id, account, url, host, origin, created_at, changed_at)
+values (1, 'ep_1', 'acme', 'https://hooks.example', 'hooks.example', 'job', 1, 1);
 insert into delivery (id, account, event_number, endpoint_number, job_id, type, status, created_at, next_at,
                       finished_at, message)
 select 'dlv_' || number, 'acme', number, 1, job_id, 't', 'delivered', 1, 1, 9, '{{}}'

@@ -39,7 +39,7 @@ HOT = {
     "feed": {"event": "event_feed"},
     "unplanned": {"event": "event_unplanned"},
     "unplanned_number": {"event": "sqlite_autoindex_event_1"},
-    "endpoint_number": {"endpoint": "sqlite_autoindex_endpoint_2"},
+    "endpoint_number": {"endpoint": "endpoint_url"},
     "next_delayed": {"delayed": "job_delayed"},
     "due_deliveries": {
         "further": "endpoint_line",
@@ -59,6 +59,14 @@ HOT = {
     "free_deliveries": {"delivery": "delivery_leased"},
     "list_deliveries": {"delivery": "delivery_account"},
     "prune_endpoint": {"delivery": "delivery_endpoint"},
+    "any_to_heal": {"delivery": "delivery_heal"},
+    "letters_to_heal": {"delivery": "delivery_heal"},
+    "healing_endpoints": {"endpoint": "endpoint_healing"},
+    "long_parked": {"endpoint": "endpoint_parked", "waiting": "delivery_pending"},
+    "expire_deliveries": {"endpoint": "INTEGER PRIMARY KEY", "waiting": "delivery_pending"},
+    "spent_payloads": {"delivery": "delivery_payload"},
+    "prune_notices": {"old": "event_of_no_job"},
+    "registered_numbers": {"endpoint": "sqlite_autoindex_endpoint_1"},
     "dead_groups": {"dead": "delivery_dead", "latest": "delivery_dead"},
     "key_by_digest": {"api_key": "sqlite_autoindex_api_key_2"},
     "lapsed_files": {"file": "file_expiry"},
@@ -172,7 +180,7 @@ def test_a_look_for_expired_leases_never_meets_what_is_finished(database: sqlite
         assert _cost(database, "expired", now=10, limit=10) < 1000
 
 
-CLAIM = {"now": 10, "in_flight_max": 4, "limit": 64, "full_accounts": "[]", "full_hosts": "[]"}
+CLAIM = {"now": 10, "offered_max": 4, "limit": 64, "full_accounts": "[]", "full_hosts": "[]"}
 
 
 def test_a_backlog_at_one_endpoint_makes_no_claim_dearer(database: sqlite3.Connection) -> None:
@@ -184,7 +192,7 @@ def test_a_backlog_at_one_endpoint_makes_no_claim_dearer(database: sqlite3.Conne
 
         assert _cost(database, "due_deliveries", **CLAIM) < 3000
         _rejoin(database, 1)
-        assert _cost(database, "rejoin_line", endpoint_number=1, now=10, in_flight_max=4) < 300
+        assert _cost(database, "rejoin_line", endpoint_number=1, now=10) < 300
 
 
 @pytest.mark.parametrize("hosts", [1, 100, 20_000])
@@ -285,9 +293,9 @@ def _pile_up_deliveries(database: sqlite3.Connection) -> None:
         insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
                          tags, request)
         values ('j', 'acme', 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}');
-        insert into endpoint (number, id, account, url, host, origin, created_at, line_at)
-        values (1, 'ep_1', 'acme', 'https://slow.example', 'slow.example', 'job', 1, 1),
-               (2, 'ep_2', 'acme', 'https://fine.example', 'fine.example', 'job', 1, 1);
+        insert into endpoint (number, id, account, url, host, origin, created_at, changed_at, line_at)
+        values (1, 'ep_1', 'acme', 'https://slow.example', 'slow.example', 'job', 1, 1, 1),
+               (2, 'ep_2', 'acme', 'https://fine.example', 'fine.example', 'job', 1, 1, 1);
         insert into event (id, account, job_id, sequence, type, at, body)
         with recursive n(i) as (select 1 union all select i + 1 from n where i < 40001)
         select 'evt_' || i, 'acme', 'j', i, 'job.stage', 1, '{}' from n;
@@ -314,8 +322,8 @@ def _crowd(database: sqlite3.Connection, hosts: int) -> None:
     )
     database.execute(
         """
-        insert into endpoint (number, id, account, url, host, origin, created_at, line_at)
-        select number, 'ep_' || number, 'acme', 'u' || number, 'h' || (number % :hosts), 'job', 1,
+        insert into endpoint (number, id, account, url, host, origin, created_at, changed_at, line_at)
+        select number, 'ep_' || number, 'acme', 'u' || number, 'h' || (number % :hosts), 'job', 1, 1,
                iif(number > 20000, 11, 1) from event
         """,
         {"hosts": hosts},
@@ -331,7 +339,7 @@ def _crowd(database: sqlite3.Connection, hosts: int) -> None:
 
 
 def _rejoin(database: sqlite3.Connection, endpoint_number: int) -> None:
-    SQL.rejoin_line(database, [{"endpoint_number": endpoint_number, "now": 10, "in_flight_max": 4}])
+    SQL.rejoin_line(database, [{"endpoint_number": endpoint_number, "now": 10}])
 
 
 def _cost(database: sqlite3.Connection, name: str, **parameters: Any) -> int:

@@ -17,6 +17,7 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.api.app import create_app
 from tempa.api.parts import ApiParts
 from tempa.core.accounts import ApiKey, digest, hint, new_secret_key
+from tempa.core.addresses import check_url
 from tempa.core.allowances import Allowances
 from tempa.core.ids import new_id
 from tempa.core.limits import Limits
@@ -26,11 +27,14 @@ from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Job, Result
 from tempa.jobs.ports import MadeFile
 from tempa.testing.clock import ManualClock
+from tempa.webhooks.endpoints import Endpoints
+from tempa.webhooks.keyring import Keyring
 from tests.unit.api.exchange import Exchange
 from tests.unit.api.fakes import FakeAccounts, FakeEngine, FakeJobs, FakeKeys, FakeWebhooks
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 LINK_KEY = b"k" * 32
+SIGNING_SECRET = "whsec_" + "c2VjcmV0" * 4  # the account's own
 BODY = {"parameters": {"length": 300.0}}
 LIMITS = Limits(json_body_bytes=2048, upload_bytes=64 * 1024, streams_max=3)
 
@@ -82,6 +86,13 @@ class World:
             intake=intake,
             jobs=stores,
             webhooks=cast("Any", self.webhooks),
+            endpoints=Endpoints(
+                store=cast("Any", self.webhooks),
+                keyring=Keyring(b"e" * 32, lambda account: [SIGNING_SECRET]),
+                clock=self.clock,
+                limits=self.limits,
+                check_url=check_url,
+            ),
             keys=self.keys,
             allowances=allowances,
             estimates=Estimates(stores, self.clock),

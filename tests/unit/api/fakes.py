@@ -170,7 +170,8 @@ class FakeJobs:
 
     async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]:
         self.switch.check()
-        return [event for event in self.events if event.job_id == job_id and event.sequence > after][:limit]
+        mine = (event for event in self.events if event.job_id == job_id)
+        return [event for event in mine if (event.sequence or 0) > after][:limit]
 
     async def feed(self, account: str, after: int, limit: int) -> list[Event]:
         mine = (event for event in self.events if event.account == account)
@@ -295,6 +296,9 @@ class FakeWebhooks:
     async def count_dead(self, account: str, which: DeadFilter) -> int:
         self.asked.append(which)
         return len(self.rows)
+
+    async def count_spent(self, account: str, which: DeadFilter) -> int:
+        return sum(delivery.is_spent for delivery, _ in self.rows)
 
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None

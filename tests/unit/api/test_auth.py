@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from tests.unit.api.conftest import World
 
-OPEN = {"/livez", "/readyz", "/metrics", "/openapi.json", "/v1/artifacts/{job_id}/{name}"}
+OPEN = {
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/.well-known/jwks.json",
+    "/v1/artifacts/{job_id}/{name}",
+}
 SCOPES = {
     ("GET", "/v1/jobs"): "jobs:read",
     ("GET", "/v1/events"): "jobs:read",
@@ -34,6 +41,10 @@ SCOPES = {
     ("GET", "/v1/webhooks/deliveries"): "webhooks",
     ("GET", "/v1/webhooks/dead-letters"): "webhooks",
     ("POST", "/v1/webhooks/dead-letters/redrive"): "webhooks",
+    ("GET", "/v1/webhooks/endpoints"): "webhooks",
+    ("POST", "/v1/webhooks/endpoints"): "webhooks",
+    ("POST", "/v1/webhooks/endpoints/ep_00000000000000000000000000/rotate"): "webhooks",
+    ("GET", "/v1/webhooks/stream"): "webhooks",
     ("POST", "/v1/webhooks/dead-letters/discard"): "webhooks",
     ("GET", "/v1/keys"): "admin",
     ("POST", "/v1/keys"): "admin",

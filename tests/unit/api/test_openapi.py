@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from tempa.api.app import _ROUTERS
 from tempa.core.accounts import SCOPES
 from tempa.core.errors import PROBLEMS
-from tempa.core.events import FAMILIES
+from tempa.core.events import FAMILIES, OPERATOR_EVENTS, TEST_EVENT
 from tempa.jobs.model import JobError
 from tempa.jobs.wire import ANNOUNCED
 from tempa.testing.seeds import SEED_001
@@ -69,12 +69,16 @@ async def test_the_seed_is_an_example_that_fits_its_schema(document: dict[str, A
 
 async def test_every_webhook_is_there(document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.1.0"
-    assert set(document["webhooks"]) == {f"{family}.{verb}" for family in FAMILIES for verb in ANNOUNCED}
+    of_jobs = {f"{family}.{verb}" for family in FAMILIES for verb in ANNOUNCED}
+    assert set(document["webhooks"]) == {*of_jobs, *OPERATOR_EVENTS, TEST_EVENT}
     body = document["webhooks"]["cad_generation.completed"]["post"]["requestBody"]["content"]
     assert body["application/json"]["schema"]["$ref"] == "#/components/schemas/WebhookBody"
 
 
-OPEN = {("get", path) for path in ("/livez", "/readyz", "/metrics", "/v1/artifacts/{job_id}/{name}")}
+OPEN = {
+    ("get", path)
+    for path in ("/livez", "/readyz", "/metrics", "/.well-known/jwks.json", "/v1/artifacts/{job_id}/{name}")
+}
 
 
 async def test_what_needs_a_key_says_so_and_means_it(world: World, document: dict[str, Any]) -> None:

@@ -115,10 +115,10 @@ async def test_dead_letters_come_in_groups_and_by_group(world: World, http: http
 async def test_a_dry_run_counts_and_a_paced_redrive_sends(world: World, http: httpx2.AsyncClient) -> None:
     world.webhooks.rows = [(a_delivery(), [])] * 3
     dry = await http.post(f"{DEAD_LETTERS}/redrive", json={"endpoint_id": "ep_1", "dry_run": True})
-    assert (dry.status_code, dry.json()) == (200, {"matched": 3, "redriven": 0})
+    assert (dry.status_code, dry.json()) == (200, {"matched": 3, "redriven": 0, "spent": 0})
     body = {"since": "2026-11-30T13:00:00+01:00", "rate_per_second": 4}
     sent = await http.post(f"{DEAD_LETTERS}/redrive", json=body)
-    assert sent.json() == {"matched": 3, "redriven": 3}
+    assert sent.json() == {"matched": 3, "redriven": 3, "spent": 0}
     since = datetime(2026, 11, 30, 12, tzinfo=UTC)
     assert world.webhooks.asked == [DeadFilter(endpoint_id="ep_1"), DeadFilter(since=since), 0.25]
 

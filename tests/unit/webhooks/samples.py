@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from tempa.core.errors import StoreUnavailable
 from tempa.core.metrics import METRICS
 from tempa.webhooks.model import ClaimedDelivery, DeliveryClaim, Message
-from tempa.webhooks.ports import Answer
+from tempa.webhooks.ports import Answer, Settled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tempa.core.events import Event
-    from tempa.webhooks.model import AttemptOutcome, Next, Planned
+    from tempa.webhooks.breaker import Change
+    from tempa.webhooks.model import AttemptOutcome, Next, Planned, Subscription
     from tempa.webhooks.ports import Outbound
     from tempa.webhooks.room import Room
 
@@ -33,11 +34,14 @@ class FakeStore:
     def __init__(self) -> None:
         self.due: list[ClaimedDelivery] = []
         self.events: list[Event] = []
+        self.registered: list[Subscription] = []
+        self.looked_up: list[Sequence[str]] = []
         self.away = 0
         self.next_seconds: float | None = None
         self.limits: list[int] = []
         self.rooms: list[Room] = []
         self.refuses: set[str] = set()
+        self.change: Change | None = None
         self.settled: list[tuple[ClaimedDelivery, AttemptOutcome, Next]] = []
         self.batches: list[list[Planned]] = []
         self.freed = 0
@@ -66,13 +70,13 @@ class FakeStore:
         await self._note()
         return DeliveryClaim(taken, self.next_seconds)
 
-    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> bool:
+    async def settle_delivery(self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Settled:
         await self._answer()
         if claimed.id in self.refuses:
             raise ValueError("a slip of the store")
         self.settled.append((claimed, outcome, then))
         await self._note()
-        return True
+        return Settled(self.change)
 
     async def free_expired_deliveries(self) -> int:
         await self._answer()
@@ -83,6 +87,10 @@ class FakeStore:
     async def unplanned(self, limit: int) -> list[Event]:
         await self._answer()
         return self.events[:limit]
+
+    async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]:
+        self.looked_up.append(accounts)
+        return [each for each in self.registered if each.account in accounts]
 
     async def fan_out(self, planned: Sequence[Planned]) -> int:
         self.batches.append(list(planned))

@@ -14,6 +14,7 @@ from tempa.core.retry import RetryPolicy
 from tempa.webhooks.deliver import follow, render, retry_after_seconds
 from tempa.webhooks.model import DeadReason, DeliveryStatus, Message, Next
 from tempa.webhooks.ports import Answer
+from tests.unit.webhooks.test_retry import kolmogorov_p
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 POLICY = RetryPolicy()
@@ -40,7 +41,28 @@ def test_these_are_tried_again_after_full_jitter(status: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 415, 422, 425, 451])
 def test_other_4xx_are_final(status: int) -> None:
-    assert after(status) == Next(status=DeliveryStatus.DEAD, reason=DeadReason.REFUSED)
+    then = after(status)
+    assert (then.status, then.reason) == (DeliveryStatus.DEAD, DeadReason.REFUSED)
+    assert (then.hold_seconds, then.delay_seconds) == (0, 0)
+
+
+def test_an_endpoint_may_have_some_of_them_tried_again() -> None:
+    wanted = frozenset({404, 425})
+    tried = {
+        status: follow(Answer(status, None), 0, POLICY, NOW, random.Random(7), wanted).status
+        for status in (404, 425, 429, 400, 410)
+    }
+    assert [status for status, then in tried.items() if then is DeliveryStatus.PENDING] == [404, 425, 429]
+
+
+def test_what_the_breaker_may_need_goes_along() -> None:
+    """Its throw is its own: a probe must not come exactly when the retry does."""
+    dice = random.Random(7)
+    thens = [follow(Answer(503, None), 0, POLICY, NOW, dice) for _ in range(100)]
+    assert {then.backoff.policy for then in thens} == {POLICY}
+    assert len({then.backoff.thrown for then in thens}) == 100
+    assert all(0 <= then.backoff.thrown < 1 for then in thens)
+    assert all(then.backoff.thrown * 2 != then.delay_seconds for then in thens)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +77,17 @@ def test_no_answer_is_tried_again(error: str) -> None:
     [("blocked_address", DeadReason.BLOCKED_ADDRESS), ("invalid_url", DeadReason.INVALID_URL)],
 )
 def test_what_trying_again_cannot_mend_is_final(error: str, reason: DeadReason) -> None:
-    assert after(None, error) == Next(status=DeliveryStatus.DEAD, reason=reason)
+    then = after(None, error)
+    assert (then.status, then.reason) == (DeliveryStatus.DEAD, reason)
+
+
+@pytest.mark.parametrize("spent", range(5))
+def test_the_waits_before_a_retry_are_uniform_to_its_ceiling(spent: int) -> None:
+    """Each is one throw of two: the other is the breaker's, and must not skew it."""
+    dice = random.Random(20261130 + spent)
+    answer = Answer(status=503, error=None)
+    waits = [follow(answer, spent, POLICY, NOW, dice).delay_seconds for _ in range(10_000)]
+    assert kolmogorov_p(waits, 2.0 * 2**spent) > 0.01
 
 
 def test_five_retries_and_then_the_dead_letters() -> None:
@@ -91,9 +123,9 @@ def test_retry_after_holds_the_endpoint_and_the_jitter_comes_on_top() -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_on_the_last_answer_holds_the_endpoint_still(status: int) -> None:
-    assert after(status, spent=5, retry_after="120") == Next(
-        status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=120
-    )
+    then = after(status, spent=5, retry_after="120")
+    assert (then.status, then.reason) == (DeliveryStatus.DEAD, DeadReason.EXHAUSTED)
+    assert then.hold_seconds == 120
 
 
 class FixedLinks:

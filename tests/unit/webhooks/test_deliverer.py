@@ -5,23 +5,30 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.retry import RetryPolicy
+from tempa.core.signing import hex_signature, new_secret
 from tempa.core.work import DELIVERIES
 from tempa.testing.clock import ManualClock
+from tempa.webhooks.breaker import Change
 from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
-from tempa.webhooks.model import DeadReason, DeliveryStatus
+from tempa.webhooks.keyring import Keyring, SecretUnusable
+from tempa.webhooks.model import DeadReason, DeliveryStatus, SealedSecret
 from tempa.webhooks.ports import Answer
+from tempa.webhooks.verifier import WebhookVerificationError, verify
 from tests.unit.webhooks.samples import PATIENCE_SECONDS, FakeSender, FakeStore, NoLinks, Tally, a_claim
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
+    from datetime import datetime
 
     from tempa.core.roles import Role
+    from tempa.webhooks.model import ClaimedDelivery
 
 OK = Answer(200, None)
 
@@ -33,7 +40,7 @@ def a_deliverer(store: FakeStore, sender: FakeSender, clock: ManualClock, **chan
         "wake": InProcessWake(clock),
         "clock": clock,
         "links": NoLinks(),
-        "secrets": lambda _account: ["whsec_" + "c2VjcmV0" * 4],
+        "secrets": lambda _claimed, _now: ["whsec_" + "c2VjcmV0" * 4],
         "policy": RetryPolicy(max_retries=2),
         "meter": Tally(),
         "rng": random.Random(7),
@@ -122,11 +129,38 @@ async def test_an_outcome_that_cannot_be_written_is_told_with_its_delivery(
     assert record.exc_info
 
 
+async def test_while_a_secret_rotates_each_in_force_verifies_and_one_past_its_overlap_does_not() -> None:
+    store, sender, clock = FakeStore(), FakeSender(OK), ManualClock()
+    keyring = Keyring(b"k" * 32, lambda account: [new_secret()])
+    secrets = [new_secret() for _ in range(3)]
+    ends = (None, clock.now() + timedelta(seconds=1), clock.now())
+    sealed = [
+        SealedSecret(sealed=keyring.seal(secret, "ep_1", "default"), created_at=clock.now(), expires_at=end)
+        for secret, end in zip(secrets, ends, strict=True)
+    ]
+    store.due = [a_claim(endpoint_id="ep_1", secrets=tuple(sealed))]
+
+    await settled(a_deliverer(store, sender, clock, secrets=keyring.in_force), store)
+
+    ((request,), headers) = sender.sent, dict(sender.sent[0].headers)
+    now = clock.now().timestamp()
+    for secret in secrets[:2]:
+        assert verify(request.body, headers, secret, now=now)["id"] == "evt_1"
+    with pytest.raises(WebhookVerificationError, match="no_match"):
+        verify(request.body, headers, secrets[2], now=now)
+    assert headers["X-Webhook-Signature"] == hex_signature(secrets[0], request.body)
+    assert headers["X-Webhook-Signature-Previous"] == hex_signature(secrets[1], request.body)
+
+
+def nothing_in_force(claimed: ClaimedDelivery, now: datetime) -> Sequence[str]:
+    raise SecretUnusable("sealed under another master key")
+
+
 async def test_a_message_that_cannot_be_rendered_or_signed_is_on_record_too() -> None:
     store, sender = FakeStore(), FakeSender(OK)
     store.due = [a_claim()]
 
-    await settled(a_deliverer(store, sender, ManualClock(), secrets={}.__getitem__), store)
+    await settled(a_deliverer(store, sender, ManualClock(), secrets=nothing_in_force), store)
 
     ((_, outcome, then),) = store.settled
     assert (outcome.error, then.status) == ("internal", DeliveryStatus.PENDING)
@@ -285,3 +319,35 @@ async def test_the_rescuer_frees_and_outlives_a_store_that_is_away(
         "WARNING",
         "the store is away; freeing expired deliveries waits for it",
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "change", "counted"),
+    [
+        (Answer(404, None), None, {"tempa_webhook_dead_total": 1}),
+        (Answer(503, None), Change.OPENED, {"tempa_webhook_breakers_opened_total": 1}),
+        (Answer(503, None), Change.FAILING, {}),
+        (OK, Change.RECOVERED, {}),
+    ],
+)
+async def test_what_an_outcome_changed_is_counted(
+    answer: Answer, change: Change | None, counted: dict[str, int]
+) -> None:
+    store, meter = FakeStore(), Tally()
+    store.due, store.change = [a_claim()], change
+
+    await settled(a_deliverer(store, FakeSender(answer), ManualClock(), meter=meter), store)
+
+    assert dict(meter.counted) == {"tempa_webhook_attempts_total": 1, **counted}
+
+
+async def test_an_endpoints_own_statuses_are_tried_again() -> None:
+    store = FakeStore()
+    store.due = [a_claim(1, retry_statuses=frozenset({404})), a_claim(2)]
+
+    await settled(a_deliverer(store, FakeSender(Answer(404, None)), ManualClock()), store, 2)
+
+    assert {claimed.id: then.status for claimed, _, then in store.settled} == {
+        "dlv_1": DeliveryStatus.PENDING,
+        "dlv_2": DeliveryStatus.DEAD,
+    }

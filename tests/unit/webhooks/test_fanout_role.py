@@ -15,6 +15,7 @@ from tempa.core.work import EVENTS
 from tempa.testing.clock import ManualClock
 from tempa.webhooks import fanout
 from tempa.webhooks.fanout import FanOut
+from tempa.webhooks.model import Subscription
 from tests.unit.webhooks.samples import PATIENCE_SECONDS, FakeStore
 
 if TYPE_CHECKING:
@@ -72,6 +73,22 @@ async def test_an_event_that_cannot_be_read_stops_nobody_elses(caplog: pytest.Lo
     assert made(store) == [("evt_1", 1), ("evt_2", 0), ("evt_3", 1)]
     (record,) = caplog.records
     assert (record.levelname, vars(record)["event_id"]) == ("ERROR", "evt_2")
+
+
+async def test_endpoints_are_looked_up_once_a_batch_for_the_accounts_in_it() -> None:
+    store = FakeStore()
+    store.registered = [Subscription("ep_1", "a", None), Subscription("ep_2", "b", ("job.completed",))]
+    store.events = [
+        an_event(1),
+        an_event(2, account="b"),
+        an_event(3, account="c"),
+        an_event(4, announce=None),
+    ]
+
+    assert await a_fanout(store, InProcessWake()).drain() == 5
+
+    assert made(store) == [("evt_1", 2), ("evt_2", 2), ("evt_3", 1), ("evt_4", 0)]
+    assert store.looked_up == [["a", "b", "c"]]
 
 
 async def test_an_event_without_a_trace_is_announced() -> None:

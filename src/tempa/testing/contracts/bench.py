@@ -161,7 +161,7 @@ def planned(event: Event, *urls: str) -> Planned:
         type=f"cad_generation.{event.type.partition('.')[2]}",
         at=event.at,
         data={"job_id": event.job_id, "tags": {"order": "A-17"}},
-        links={"step": (event.job_id, "model.step")},
+        links={"step": (event.job_id or "", "model.step")},
     )
     return Planned(
         event_id=event.id,
@@ -171,7 +171,7 @@ def planned(event: Event, *urls: str) -> Planned:
 
 def sequences(events: Sequence[Event]) -> list[int]:
     """Their numbers within the job."""
-    return [event.sequence for event in events]
+    return [event.sequence for event in events if event.sequence is not None]
 
 
 def types(events: Sequence[Event]) -> list[str]:

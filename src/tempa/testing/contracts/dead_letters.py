@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.work import DELIVERIES
+from tempa.testing.contracts.bench import planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
     DELIVERED,
@@ -37,6 +39,34 @@ class DeliveryListContract:
             pages += [delivery.id for delivery in page]
 
         assert pages == made[::-1]
+
+    async def test_a_list_is_in_the_order_in_which_they_were_made_whatever_their_ids(
+        self, bench: StoreBench
+    ) -> None:
+        """Ids tell the time, and clocks are set back."""
+        made = []
+        for day in ("3", "1", "2"):
+            await bench.admit()
+            (event,) = await bench.store.unplanned(10)
+            plan = planned(event, URL)
+            delivery = replace(plan.deliveries[0], id=f"dlv_0{day}000000000000000000000000")
+            await bench.store.fan_out([replace(plan, deliveries=(delivery,))])
+            made.append(delivery.id)
+
+        assert [one.id for one in await _list(bench)] == made[::-1]
+        assert [one.id for one in await _list(bench, before=made[2])] == made[1::-1]
+        assert [one.id for one in await _list(bench, before=made[1])] == made[:1]
+
+    async def test_a_page_goes_on_though_its_last_delivery_was_pruned(self, bench: StoreBench) -> None:
+        made = await bench.deliveries_to(URL, 4)
+        page = await _list(bench, limit=2)
+        await _end(bench, 2, pending(60.0))
+        await _end(bench, 1, DELIVERED)  # the third, with which the page ended
+        bench.clock.advance(1.0)
+        assert await bench.store.prune_deliveries(bench.clock.now(), 10) == 1
+
+        assert page[-1].id == made[2]
+        assert [one.id for one in await _list(bench, before=page[-1].id)] == made[1::-1]
 
     async def test_a_list_narrows_by_every_condition(self, bench: StoreBench) -> None:
         first, second = await bench.deliveries_to(URL), await bench.deliveries_to(OTHER_URL)
@@ -171,9 +201,24 @@ class RedriveContract:
         assert (claimed.id, claimed.attempt, claimed.retries_spent) == (made[0], 3, 0)
         assert await bench.store.dead_groups(ACCOUNT) == []
 
+    async def test_two_redrives_in_a_row_each_send_once(self, bench: StoreBench) -> None:
+        (made,) = await bench.deliveries_to(URL)
+        await _end(bench, 1, REFUSED)
+        which = DeadFilter(delivery_ids=(made,))
+        attempts = []
+        for _ in range(2):
+            assert await bench.store.redrive(ACCOUNT, which, 0.0) == 1
+            assert await bench.store.redrive(ACCOUNT, which, 0.0) == 0
+            (claimed,) = await bench.take(10)
+            attempts.append(claimed.attempt)
+            await bench.store.settle_delivery(claimed, an_outcome("x", 404), REFUSED)
+
+        assert attempts == [2, 3]
+        assert await bench.take(10) == []
+
     async def test_a_redrive_is_paced_oldest_first(self, bench: StoreBench) -> None:
         made = await bench.deliveries_to(URL, 4)
-        await _end(bench, 4, EXHAUSTED)
+        await _end(bench, 4, REFUSED)
         bench.clock.advance(60.0)
         now = bench.clock.now()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tempa.testing.contracts.bench import ROOMY
 from tempa.testing.contracts.delivery_steps import OTHER_URL, URL, life_to, settle
-from tempa.testing.contracts.samples import ACCOUNT, DELIVERED, EXHAUSTED, LEASE_SECONDS, pending
+from tempa.testing.contracts.samples import ACCOUNT, DELIVERED, EXHAUSTED, LEASE_SECONDS, REFUSED, pending
 from tempa.webhooks.model import DeadFilter
 from tempa.webhooks.room import Room
 
@@ -73,7 +73,7 @@ class DeliveryDueContract:
     async def test_redriven_letters_come_due_one_by_one(self, bench: StoreBench) -> None:
         made = [*await bench.deliveries_to(URL, 3), *await bench.deliveries_to(OTHER_URL, 3)]
         for claimed in await bench.take(10):
-            await settle(bench, claimed, EXHAUSTED)
+            await settle(bench, claimed, REFUSED)
         assert await bench.store.redrive(ACCOUNT, DeadFilter(delivery_ids=tuple(made)), 0.25) == 6
 
         served = []

@@ -6,6 +6,7 @@ from tempa.testing.contracts.accounts import AccountContract, ComputeContract, Q
 from tempa.testing.contracts.admission import AdmissionContract, ClientKeyContract, DerivedKeyContract
 from tempa.testing.contracts.attempts import BeatContract, ClaimContract, SettleContract
 from tempa.testing.contracts.bench import Store, StoreBench
+from tempa.testing.contracts.breaker import BreakerContract, GoneContract, ProbeContract
 from tempa.testing.contracts.dead_letters import (
     DeadLetterContract,
     DeliveryListContract,
@@ -16,13 +17,16 @@ from tempa.testing.contracts.delays import DelayContract
 from tempa.testing.contracts.deliveries import DeliveryOrderContract, DeliverySettleContract
 from tempa.testing.contracts.delivery_claims import DeliveryClaimContract
 from tempa.testing.contracts.delivery_due import DeliveryDueContract
+from tempa.testing.contracts.delivery_retention import NoticeRetentionContract, PayloadContract
 from tempa.testing.contracts.delivery_room import DeliveryRoomContract
+from tempa.testing.contracts.endpoints import EndpointDeliveryContract, EndpointRegistryContract
 from tempa.testing.contracts.equal_work import FinishedTwinContract, SingleFlightContract
 from tempa.testing.contracts.estimates import EstimateContract
 from tempa.testing.contracts.event_log import EventLogContract, FeedContract
 from tempa.testing.contracts.fairness import FairClaimContract, RunningMaxContract
 from tempa.testing.contracts.fan_out import FanOutContract
 from tempa.testing.contracts.fencing import FencingContract, TakeoverContract
+from tempa.testing.contracts.healing import ExpireContract, HealContract, NoticeContract
 from tempa.testing.contracts.jobs import (
     CancelContract,
     DeadlineContract,
@@ -30,6 +34,7 @@ from tempa.testing.contracts.jobs import (
     RetentionContract,
 )
 from tempa.testing.contracts.keys import KeyContract
+from tempa.testing.contracts.pacing import EndpointLimitContract, RecoveryPaceContract
 from tempa.testing.contracts.retention import PruneBoundContract, PruneJobsContract, TombstoneContract
 
 __all__ = [
@@ -83,8 +88,20 @@ class WebhookStoreContract(
     DeadLetterContract,
     RedriveContract,
     PruneContract,
+    EndpointRegistryContract,
+    EndpointDeliveryContract,
+    BreakerContract,
+    ProbeContract,
+    GoneContract,
+    EndpointLimitContract,
+    RecoveryPaceContract,
+    HealContract,
+    ExpireContract,
+    NoticeContract,
+    PayloadContract,
+    NoticeRetentionContract,
 ):
-    """Deliveries and dead letters. Asks for the fixture `bench`."""
+    """Endpoints, deliveries and dead letters. Asks for the fixture `bench`."""
 
 
 class KeyStoreContract(KeyContract):

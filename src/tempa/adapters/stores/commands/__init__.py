@@ -7,10 +7,13 @@ from tempa.adapters.stores.commands.attempts import AttemptsPart
 from tempa.adapters.stores.commands.claims import ClaimsPart
 from tempa.adapters.stores.commands.dead_letters import DeadLettersPart
 from tempa.adapters.stores.commands.deliveries import DeliveriesPart
+from tempa.adapters.stores.commands.delivery_retention import DeliveryRetentionPart
+from tempa.adapters.stores.commands.endpoints import EndpointsPart
 from tempa.adapters.stores.commands.estimates import EstimatesPart
 from tempa.adapters.stores.commands.files import FilesPart
 from tempa.adapters.stores.commands.jobs import JobsPart
 from tempa.adapters.stores.commands.keys import KeysPart
+from tempa.adapters.stores.commands.parking import ParkingPart
 from tempa.adapters.stores.commands.retention import RetentionPart
 
 
@@ -22,6 +25,9 @@ class Commands(
     RetentionPart,
     DeliveriesPart,
     DeadLettersPart,
+    ParkingPart,
+    DeliveryRetentionPart,
+    EndpointsPart,
     KeysPart,
     AccountsPart,
     EstimatesPart,

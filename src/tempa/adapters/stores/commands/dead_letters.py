@@ -1,7 +1,8 @@
-"""Deliveries from the people's side: listed, looked into, driven again, let go, pruned."""
+"""Deliveries from the people's side: listed, looked into, driven again, let go."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
@@ -13,8 +14,7 @@ from tempa.core.work import DELIVERIES
 from tempa.webhooks.model import DeadFilter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tempa.adapters.stores.commands.flow import Ask, Flow
     from tempa.webhooks.model import Attempt, DeadGroup, Delivery, DeliveryStatus
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 # A transaction holds up every admission behind it; this many letters take 15 to 18 ms (2 cores, measured).
 LETTERS_PER_TRANSACTION = 1000
 
-_Letter = tuple[int, int]  # its number, and its endpoint's
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    number: int
+    endpoint_number: int
+    spent: bool  # cannot be sent again
 
 
 class DeadLettersPart(Access):
@@ -54,6 +59,10 @@ class DeadLettersPart(Access):
         """How many dead letters are meant."""
         return len(await self._read(_letters, account, which))
 
+    async def count_spent(self, account: str, which: DeadFilter) -> int:
+        """How many of them cannot be sent again: without their payload, or with their endpoint removed."""
+        return sum(letter.spent for letter in await self._read(_letters, account, which))
+
     async def dead_letters(
         self, account: str, which: DeadFilter, limit: int, before: str | None
     ) -> list[Delivery]:
@@ -64,41 +73,41 @@ class DeadLettersPart(Access):
         return await self._read(_deliveries, ASK.dead_letters(limit=limit, **conditions))
 
     async def redrive(self, account: str, which: DeadFilter, spacing_seconds: float) -> int:
-        """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage."""
+        """A new round for each, oldest first, one every `spacing_seconds`: no flood after an outage.
+
+        Those that cannot be sent again stay as they are.
+        """
         start = await self._read(_now)
+        letters = [letter for letter in await self._read(_letters, account, which) if not letter.spent]
         driven = 0
-        async for first, letters in self._slices(account, which):
+        for first, some in _slices(letters):
             rows = [
-                {"number": number, "next_at": start + round(place * spacing_seconds * 1000)}
-                for place, (number, _) in enumerate(letters, start=first)
+                {"number": letter.number, "next_at": start + round(place * spacing_seconds * 1000)}
+                for place, letter in enumerate(some, start=first)
             ]
-            driven += await self._write(_redrive, rows, {endpoint_number for _, endpoint_number in letters})
+            driven += await self._write(_redrive, rows, {letter.endpoint_number for letter in some})
             crash_point("redrive.slice")
         return driven
 
     async def discard(self, account: str, which: DeadFilter, reason: str) -> int:
         """Let them go, for a reason."""
         discarded = 0
-        async for _, letters in self._slices(account, which):
-            discarded += await self._write(_discard, [number for number, _ in letters], reason)
+        for _, some in _slices(await self._read(_letters, account, which)):
+            discarded += await self._write(_discard, [letter.number for letter in some], reason)
         return discarded
 
     async def delivery_counts(self) -> Mapping[str, int]:
         """Deliveries that were not taken, by status."""
         return await self._read(_counts)
 
-    async def prune_deliveries(self, before: datetime, limit: int) -> int:
-        """Delete up to `limit` that finished before then, the earliest first, and URLs left without any."""
-        return await self._write(_prune, to_ms(before), limit)
 
-    async def _slices(self, account: str, which: DeadFilter) -> AsyncIterator[tuple[int, list[_Letter]]]:
-        """The letters that are meant, so many at a time with the place of the first; others write between.
+def _slices(letters: list[_Letter]) -> Iterator[tuple[int, list[_Letter]]]:
+    """So many at a time, with the place of the first; others write between.
 
-        A letter that is no longer dead when its slice comes is left alone, and not counted.
-        """
-        letters = await self._read(_letters, account, which)
-        for first in range(0, len(letters), LETTERS_PER_TRANSACTION):
-            yield first, letters[first : first + LETTERS_PER_TRANSACTION]
+    A letter that is no longer dead when its slice comes is left alone, and not counted.
+    """
+    for first in range(0, len(letters), LETTERS_PER_TRANSACTION):
+        yield first, letters[first : first + LETTERS_PER_TRANSACTION]
 
 
 def _now() -> Flow[int]:
@@ -149,10 +158,11 @@ def _letters(account: str, which: DeadFilter) -> Flow[list[_Letter]]:
     if _means_none(which):
         return []
     rows = yield ASK.dead_numbers(**_conditions(account, which))
-    return [(row["number"], row["endpoint_number"]) for row in rows]
+    return [_Letter(row["number"], row["endpoint_number"], bool(row["spent"])) for row in rows]
 
 
-def _redrive(rows: list[dict[str, int]], endpoints: Iterable[int]) -> Flow[Done[int]]:
+def _redrive(rows: list[dict[str, int]], endpoints: Collection[int]) -> Flow[Done[int]]:
+    yield ASK.lock_endpoints(numbers=encode(sorted(endpoints)))  # first, as who heals them does
     driven = yield ASK.redrive(rows)
     moment = yield MOMENT
     yield from rejoin(endpoints, moment.now)
@@ -165,12 +175,3 @@ def _discard(numbers: Sequence[int], reason: str) -> Flow[Done[int]]:
         [{"number": number, "now": moment.now, "reason": reason} for number in numbers]
     )
     return Done(discarded)
-
-
-def _prune(before: int, limit: int) -> Flow[Done[int]]:
-    yield ASK.lock_feed()  # only a fan-out gives an endpoint new deliveries: none may do so meanwhile
-    moment = yield MOMENT
-    pruned = yield ASK.prune_deliveries(before=before, limit=limit)
-    for number in {row["endpoint_number"] for row in pruned}:
-        yield ASK.prune_endpoint(endpoint_number=number, now=moment.now)
-    return Done(len(pruned))

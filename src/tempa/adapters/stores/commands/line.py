@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from tempa.adapters.stores.commands.flow import Flow
 
-IN_FLIGHT_MAX = 4  # attempts to one endpoint at a time: a slow receiver holds no more of ours than these
-
 
 def rejoin(endpoint_numbers: Iterable[int], now: int) -> Flow[None]:
     """Reckon anew when each may be claimed from: in every transaction that touches its deliveries.
@@ -24,6 +22,4 @@ def rejoin(endpoint_numbers: Iterable[int], now: int) -> Flow[None]:
     if not numbers:
         return
     yield ASK.lock_endpoints(numbers=encode(numbers))
-    yield ASK.rejoin_line(
-        [{"endpoint_number": number, "now": now, "in_flight_max": IN_FLIGHT_MAX} for number in numbers]
-    )
+    yield ASK.rejoin_line([{"endpoint_number": number, "now": now} for number in numbers])

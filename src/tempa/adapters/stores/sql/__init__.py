@@ -10,6 +10,14 @@ from tempa.adapters.stores.sql.delivery_rows import (
     delivery_from,
     message_text,
 )
+from tempa.adapters.stores.sql.endpoint_rows import (
+    endpoint_from,
+    endpoint_wishes,
+    new_endpoint_row,
+    secrets_from,
+    statuses_from,
+    subscription_from,
+)
 from tempa.adapters.stores.sql.job_rows import (
     admitted_job,
     error_text,
@@ -34,6 +42,8 @@ __all__ = [
     "decode",
     "delivery_from",
     "encode",
+    "endpoint_from",
+    "endpoint_wishes",
     "error_text",
     "event_from",
     "file_from",
@@ -43,6 +53,10 @@ __all__ = [
     "key_row",
     "load_queries",
     "message_text",
+    "new_endpoint_row",
     "request_from",
     "result_text",
+    "secrets_from",
+    "statuses_from",
+    "subscription_from",
 ]

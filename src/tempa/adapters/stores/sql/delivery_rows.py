@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tempa.adapters.stores.sql.endpoint_rows import secrets_from, statuses_from
 from tempa.adapters.stores.sql.json_text import decode, encode
 from tempa.core.clock import from_ms, to_ms
 from tempa.webhooks.model import (
@@ -13,6 +14,7 @@ from tempa.webhooks.model import (
     DeadReason,
     Delivery,
     DeliveryStatus,
+    EndpointStatus,
     Message,
 )
 
@@ -32,20 +34,28 @@ def message_text(message: Message) -> str:
     )
 
 
-def claimed_from(row: Mapping[str, Any]) -> ClaimedDelivery:
-    """A row of `lease_delivery`."""
+def claimed_from(row: Mapping[str, Any], endpoint: Mapping[str, Any]) -> ClaimedDelivery:
+    """A row of `lease_delivery`, and its endpoint's: whatever that is now, is what the attempt goes by."""
     return ClaimedDelivery(
         id=row["id"],
         attempt=row["attempts"],
         retries_spent=row["retries_spent"],
-        url=row["url"],
+        url=endpoint["url"],
         message=_message_from(row),
+        number=row["number"],
+        endpoint_id=endpoint["id"],
+        secrets=secrets_from(endpoint["secrets"]),
+        retry_statuses=statuses_from(endpoint["retry_statuses"]),
+        probe=endpoint["parked_at"] is not None,
     )
 
 
 def delivery_from(row: Mapping[str, Any]) -> Delivery:
-    """A row of `delivery`, with the URL and the event's id."""
+    """A row of `delivery`, with the event's id and what its endpoint's row says."""
     status = DeliveryStatus(row["status"])
+    next_at = from_ms(row["next_at"]) if status is DeliveryStatus.PENDING else None
+    if status is DeliveryStatus.PENDING and row["parked_at"] is not None:
+        status = DeliveryStatus.PARKED
     finished_at = row["finished_at"]
     return Delivery(
         id=row["id"],
@@ -59,8 +69,10 @@ def delivery_from(row: Mapping[str, Any]) -> Delivery:
         attempts=row["attempts"],
         reason=None if row["reason"] is None else DeadReason(row["reason"]),
         created_at=from_ms(row["created_at"]),
-        next_attempt_at=from_ms(row["next_at"]) if status is DeliveryStatus.PENDING else None,
+        next_attempt_at=None if status is DeliveryStatus.PARKED else next_at,
         finished_at=None if finished_at is None else from_ms(finished_at),
+        healed=bool(row["healed"]),
+        is_spent=row["message"] is None or row["endpoint_status"] == EndpointStatus.REMOVED,
     )
 
 
@@ -91,6 +103,8 @@ def dead_group_from(row: Mapping[str, Any]) -> DeadGroup:
         newest=from_ms(row["newest"]),
         last_http_status=row["last_http_status"],
         last_error=row["last_error"],
+        healable=row["healable"],
+        spent=row["spent"],
     )
 
 

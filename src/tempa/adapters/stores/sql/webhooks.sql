@@ -16,13 +16,19 @@ update event set position = :position where number = :number;
 
 -- name: endpoint_number(account, url)$
 -- Looked up before it is inserted: nearly always it is there.
-select number from endpoint where account = :account and url = :url;
+select number from endpoint where account = :account and url = :url and origin = 'job';
+
+-- name: registered_numbers(ids)
+-- The endpoints of these ids that take deliveries: of a removed one there is only its history.
+select id, number
+from endpoint
+where id in (select value from json_each(cast(:ids as text))) and status <> 'removed';
 
 -- name: insert_endpoint(id, account, url, host, origin, now)!
 -- Two processes may meet the same new URL at once; both then read the row of the first.
-insert into endpoint (id, account, url, host, origin, created_at)
-values (:id, :account, :url, :host, :origin, :now)
-on conflict (account, url) do nothing;
+insert into endpoint (id, account, url, host, origin, created_at, changed_at)
+values (:id, :account, :url, :host, :origin, :now, :now)
+on conflict (account, url) where origin = 'job' do nothing;
 
 -- name: insert_delivery(id, account, event_number, endpoint_number, job_id, type, now, message)!
 -- Once means a unique index: one delivery for an event and an endpoint, whoever asks how often.
@@ -32,15 +38,16 @@ insert into delivery (
 values (:id, :account, :event_number, :endpoint_number, :job_id, :type, 'pending', :now, :now, :message)
 on conflict (event_number, endpoint_number) do nothing;
 
--- name: due_deliveries(now, in_flight_max, full_accounts, full_hosts, limit)
+-- name: due_deliveries(now, offered_max, full_accounts, full_hosts, limit)
 -- Whose turn it is. Of each account and standing the first endpoints in the line, :limit at most, offer
--- their few oldest deliveries: a thousand URLs cost no more than :limit, a backlog of 100,000 at one URL
+-- their :offered_max oldest deliveries: a thousand URLs cost no more than :limit, a backlog of 100,000 at one URL
 -- no more than one of four, and neither hides anybody else. Of many accounts not all are looked at:
 -- whoever comes first is taken, and the caller asks again. Where it has no room ("standing/account",
 -- "standing/account/host") is passed over within the index: what hangs behind a full host costs a claim
 -- 0.3 us an endpoint. `place` counts what an endpoint has in flight too, so that all get their first
 -- before any gets its second; accounts take turns, and in each the endpoint that was served longest ago
--- comes first. A delivery waits for the unfinished ones of its job at its endpoint.
+-- comes first. A delivery waits for the unfinished ones of its job at its endpoint. Where deliveries are
+-- parked one at a time is offered, which probes.
 with recursive account (name) as (
     select min(account) from endpoint where line_at is not null
     union all
@@ -76,16 +83,29 @@ waiting (number, place, turn) as (
     )
     where rank.standing || '/' || account.name not in (select value from json_each(cast(:full_accounts as text)))
 ),
-open_endpoint (number, account, host, standing, turn, in_flight) as (
-    select endpoint.number, endpoint.account, endpoint.host, endpoint.standing, endpoint.turn, (
-        select count(*)
-        from delivery as leased
-        where leased.status = 'leased' and leased.endpoint_number = endpoint.number
-    )
+open_endpoint (number, account, host, standing, turn, pace_ms, rate_per_second, paced_at, in_flight_max, in_flight) as (
+    select
+        endpoint.number,
+        endpoint.account,
+        endpoint.host,
+        endpoint.standing,
+        endpoint.turn,
+        endpoint.pace_ms,
+        endpoint.rate_per_second,
+        endpoint.paced_at,
+        case when endpoint.parked_at is null then endpoint.in_flight_max else 1 end,
+        (
+            select count(*)
+            from delivery as leased
+            where leased.status = 'leased' and leased.endpoint_number = endpoint.number
+        )
     from (select number from waiting order by place, turn, number limit 4 * :limit) as chosen
     join endpoint on endpoint.number = chosen.number
 ),
-offered (number, endpoint_number, account, host, standing, turn, place) as (
+offered (
+    number, endpoint_number, account, host, standing, turn, pace_ms, rate_per_second, paced_at, in_flight_max, in_flight,
+    place
+) as (
     select
         delivery.number,
         open_endpoint.number,
@@ -93,6 +113,11 @@ offered (number, endpoint_number, account, host, standing, turn, place) as (
         open_endpoint.host,
         open_endpoint.standing,
         open_endpoint.turn,
+        open_endpoint.pace_ms,
+        open_endpoint.rate_per_second,
+        open_endpoint.paced_at,
+        open_endpoint.in_flight_max,
+        open_endpoint.in_flight,
         open_endpoint.in_flight + row_number() over (
             partition by open_endpoint.number order by delivery.next_at, delivery.event_number
         )
@@ -112,12 +137,12 @@ offered (number, endpoint_number, account, host, standing, turn, place) as (
                     and earlier.finished_at is null
             )
         order by due.next_at, due.event_number
-        limit :in_flight_max
+        limit :offered_max
     )
 )
-select number, endpoint_number, account, host, standing
+select number, endpoint_number, account, host, standing, pace_ms, rate_per_second, paced_at, in_flight
 from offered
-where offered.place <= :in_flight_max
+where offered.place <= offered.in_flight_max
 order by
     offered.place,
     row_number() over (partition by offered.account order by offered.place, offered.turn, offered.number),
@@ -134,10 +159,7 @@ select min(line_at) from endpoint where line_at > :now;
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
 where number = :number and status || '' = 'pending'
-returning
-    *,
-    (select endpoint.url from endpoint where endpoint.number = delivery.endpoint_number) as url,
-    (select event.id from event where event.number = delivery.event_number) as event_id;
+returning *, (select event.id from event where event.number = delivery.event_number) as event_id;
 
 -- name: open_delivery_attempt(delivery_number, attempt, started_at)$
 -- Before anything is sent: an attempt that a crash cut short stands on record, without an outcome.
@@ -145,9 +167,10 @@ insert into delivery_attempt (delivery_number, attempt, started_at)
 values (:delivery_number, :attempt, :started_at)
 returning number;
 
--- name: take_turn(endpoint_number, turn)!
--- The number of its latest attempt. The endpoint leaves the line, and rejoins it at its end.
-update endpoint set turn = :turn, line_at = null where number = :endpoint_number;
+-- name: take_turn(endpoint_number, turn, paced_at)!
+-- The number of its latest attempt. The endpoint leaves the line, and rejoins it at its end, not before its
+-- pace allows.
+update endpoint set turn = :turn, line_at = null, paced_at = :paced_at where number = :endpoint_number;
 
 -- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
 -- No row back: the delivery was claimed again or is finished; this attempt's result is not taken.
@@ -171,7 +194,15 @@ where id = :delivery_id
             and delivery_attempt.attempt = :attempt
             and delivery_attempt.outcome is null
     )
-returning number, endpoint_number;
+returning
+    number,
+    endpoint_number,
+    healed,
+    (
+        select delivery_attempt.started_at
+        from delivery_attempt
+        where delivery_attempt.delivery_number = delivery.number and delivery_attempt.attempt = :attempt
+    ) as started_at;
 
 -- name: close_delivery_attempt(delivery_number, attempt, outcome, http_status, error, duration_ms, timings, body_sha256, response_excerpt)!
 -- Only called behind the guard above; a trigger refuses to close an attempt twice.
@@ -185,13 +216,18 @@ set outcome = :outcome,
     response_excerpt = :response_excerpt
 where delivery_number = :delivery_number and attempt = :attempt;
 
--- name: hold_endpoint(endpoint_number, held_until)!
--- A hold only ever grows: two answers may disagree, and the later end is the safe one.
-update endpoint set held_until = :held_until where number = :endpoint_number and held_until < :held_until;
-
--- name: note_standing(endpoint_number, standing)!
--- Nearly always what it was: then nothing is written.
-update endpoint set standing = :standing where number = :endpoint_number and standing <> :standing;
+-- name: note_health(endpoint_number, status, health, parked_at, held_until, pace_ms, healing, standing)!
+-- What an attempt has changed of its endpoint, which is locked; nothing is written when it changed nothing.
+-- parked_at is all that parks and frees deliveries, however many wait.
+update endpoint
+set status = :status,
+    health = :health,
+    parked_at = :parked_at,
+    held_until = :held_until,
+    pace_ms = :pace_ms,
+    healing = :healing,
+    standing = :standing
+where number = :endpoint_number;
 
 -- name: free_deliveries(lapsed_by)
 -- Leases that ran out, or all of them (null) when their holder is known to be dead. The cut-short
@@ -200,119 +236,3 @@ update delivery
 set status = 'pending', lease_until = null
 where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
 returning endpoint_number;
-
--- name: list_deliveries(account, status, job_id, endpoint_id, before, limit)
--- Ids of deliveries all have one prefix: their order is that of time.
-select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.account = :account
-    and (cast(:before as text) is null or delivery.id < :before)
-    and (cast(:status as text) is null or delivery.status = :status)
-    and (cast(:job_id as text) is null or delivery.job_id = :job_id)
-    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
-order by delivery.id desc
-limit :limit;
-
--- name: delivery_of_account(account, delivery_id)^
--- As with jobs: another account's delivery is not found.
-select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.id = :delivery_id and delivery.account = :account;
-
--- name: delivery_attempts(delivery_number)
--- All of them, those of earlier rounds too.
-select * from delivery_attempt where delivery_number = :delivery_number order by attempt;
-
--- name: dead_groups(account)
--- Dead letters by endpoint and reason, with the answer that the latest of them ended with.
-select
-    endpoint.id || '.' || dead.reason as id,
-    endpoint.id as endpoint_id,
-    endpoint.url,
-    dead.reason,
-    count(*) as letters,
-    min(dead.finished_at) as oldest,
-    max(dead.finished_at) as newest,
-    (
-        select last.http_status
-        from delivery as latest
-        join delivery_attempt as last on last.delivery_number = latest.number and last.attempt = latest.attempts
-        where latest.status = 'dead'
-            and latest.account = :account
-            and latest.endpoint_number = dead.endpoint_number
-            and latest.reason = dead.reason
-        order by latest.finished_at desc, latest.number desc
-        limit 1
-    ) as last_http_status,
-    (
-        select last.error
-        from delivery as latest
-        join delivery_attempt as last on last.delivery_number = latest.number and last.attempt = latest.attempts
-        where latest.status = 'dead'
-            and latest.account = :account
-            and latest.endpoint_number = dead.endpoint_number
-            and latest.reason = dead.reason
-        order by latest.finished_at desc, latest.number desc
-        limit 1
-    ) as last_error
-from delivery as dead
-join endpoint on endpoint.number = dead.endpoint_number
-where dead.status = 'dead' and dead.account = :account
-group by endpoint.id, endpoint.url, dead.endpoint_number, dead.reason
-order by newest desc, endpoint.url, dead.reason;
-
--- name: dead_letters(account, ids, group, endpoint_id, since, before, limit)
--- The same conditions as in dead_numbers, as rows for people, in pages.
-select delivery.*, endpoint.id as endpoint_id, endpoint.url, event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.status = 'dead'
-    and delivery.account = :account
-    and (cast(:ids as text) is null or delivery.id in (select value from json_each(cast(:ids as text))))
-    and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
-    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
-    and (cast(:since as bigint) is null or delivery.finished_at >= :since)
-    and (cast(:before as text) is null or delivery.id < :before)
-order by delivery.id desc
-limit :limit;
-
--- name: dead_numbers(account, ids, group, endpoint_id, since)
--- What a re-drive or a discard means, oldest event first. Read once; then written in slices.
-select delivery.number, delivery.endpoint_number
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-where delivery.status = 'dead'
-    and delivery.account = :account
-    and (cast(:ids as text) is null or delivery.id in (select value from json_each(cast(:ids as text))))
-    and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
-    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
-    and (cast(:since as bigint) is null or delivery.finished_at >= :since)
-order by delivery.event_number, delivery.number;
-
--- name: count_deliveries()
--- What is not over and what needs somebody, each from its partial index; what was delivered is not read.
-select status, count(*) as deliveries from delivery where finished_at is null group by status
-union all
-select status, count(*) as deliveries from delivery where status = 'dead' group by status;
-
--- name: prune_deliveries(before, limit)
--- In slices, so that the writer is never held up for long; attempts go with their delivery.
-delete from delivery
-where number in (
-    select number from delivery where finished_at < :before order by finished_at limit :limit
-)
-returning endpoint_number;
-
--- name: prune_endpoint(endpoint_number, now)!
--- A URL with a job number in it is an endpoint a job: with its last delivery it goes. "limit 1" and not
--- "exists", for which PostgreSQL without statistics gathers all of an endpoint's deliveries first.
-delete from endpoint
-where number = :endpoint_number
-    and origin = 'job'
-    and held_until <= :now
-    and (select 1 from delivery where delivery.endpoint_number = endpoint.number limit 1) is null;

@@ -1,6 +1,6 @@
 -- Locks that last until their transaction ends. The first number is ours among all who use this database
 -- (four letters of "tempa"); the second stands for a name: 0 the schema, 1 claims, 2 the feed, 3
--- deliveries. A client that stops in the middle loses its transaction after a few seconds, and the
+-- deliveries, 4 registrations. A client that stops in the middle loses its transaction after a few seconds, and the
 -- lock with it (idle_in_transaction_session_timeout).
 
 -- name: lock_claims()$
@@ -15,6 +15,10 @@ select pg_advisory_xact_lock(1952804976, 2);
 -- name: lock_deliveries()$
 -- One claim of deliveries at a time: what an endpoint has in flight is then exact.
 select pg_advisory_xact_lock(1952804976, 3);
+
+-- name: lock_registrations()$
+-- One endpoint is registered at a time: how many an account has is then exact.
+select pg_advisory_xact_lock(1952804976, 4);
 
 -- name: job_for_update(job_id)^
 -- A job that nobody changes until this transaction ends.
@@ -32,6 +36,18 @@ select max(nextval('feed_position')) from generate_series(1, :events);
 -- Before an endpoint's place in the line is reckoned, in a statement of its own: the next one then sees
 -- what the transaction that held it has written. In one order, so that no two wait for each other.
 select number
+from endpoint
+where number in (select cast(value as bigint) from json_each(cast(:numbers as text)))
+order by number
+for no key update;
+
+-- name: endpoint_for_update(endpoint_number)^
+-- An endpoint that nobody changes until this transaction ends.
+select * from endpoint where number = :endpoint_number for no key update;
+
+-- name: endpoints_for_update(numbers)
+-- As they are once they are locked, in the order in which all take them.
+select *
 from endpoint
 where number in (select cast(value as bigint) from json_each(cast(:numbers as text)))
 order by number

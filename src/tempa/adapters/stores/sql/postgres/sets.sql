@@ -183,7 +183,7 @@ select job_id, epoch from ended;
 update delivery
 set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = letter.next_at
 from unnest(cast(:number as bigint[]), cast(:next_at as bigint[])) as letter (number, next_at)
-where delivery.number = letter.number and delivery.status = 'dead';
+where delivery.number = letter.number and delivery.status = 'dead' and delivery.message is not null;
 
 -- name: discard(number, now, reason)!
 -- reason keeps why the delivery died, discard_reason why a person let it go.
@@ -272,20 +272,35 @@ told as (
 )
 select id, run_at from written;
 
--- name: rejoin_line(endpoint_number, now, in_flight_max)!
+-- name: rejoin_line(endpoint_number, now)!
 -- Reckons anew when an endpoint's next delivery may be claimed, after whatever may have changed that: at
--- its earliest pending one that waits for no other of its job, not before a hold is over, and not
--- while as many are in flight as may be. Who stands in the line keeps its place.
+-- its earliest pending one that waits for no other of its job, not before a hold is over or its pace allows,
+-- and not while as many are in flight as may be: one, while deliveries are parked, which probes. Who stands
+-- in the line keeps its place.
 update endpoint
 set line_at = (
     select case
-        when waiting.next_at > touched.now and waiting.next_at >= endpoint.held_until then waiting.next_at
-        when endpoint.held_until > touched.now then endpoint.held_until
+        when greatest(
+            waiting.next_at,
+            endpoint.held_until,
+            case
+                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
+                else cast(ceil(endpoint.paced_at) as bigint)
+            end
+        ) > touched.now then greatest(
+            waiting.next_at,
+            endpoint.held_until,
+            case
+                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
+                else cast(ceil(endpoint.paced_at) as bigint)
+            end
+        )
         when endpoint.line_at <= touched.now then endpoint.line_at
         else touched.now
     end
     from delivery as waiting
-    where waiting.endpoint_number = endpoint.number
+    where endpoint.status = 'active'
+        and waiting.endpoint_number = endpoint.number
         and waiting.status = 'pending'
         and not exists (
             select 1
@@ -299,12 +314,11 @@ set line_at = (
             select count(*)
             from delivery as leased
             where leased.status = 'leased' and leased.endpoint_number = waiting.endpoint_number
-        ) < touched.in_flight_max
+        ) < case when endpoint.parked_at is null then endpoint.in_flight_max else 1 end
     order by waiting.next_at, waiting.event_number
     limit 1
 )
-from unnest(cast(:endpoint_number as bigint[]), cast(:now as bigint[]), cast(:in_flight_max as integer[]))
-    as touched (endpoint_number, now, in_flight_max)
+from unnest(cast(:endpoint_number as bigint[]), cast(:now as bigint[])) as touched (endpoint_number, now)
 where endpoint.number = touched.endpoint_number;
 
 -- name: doubt_untried(endpoint_number, limit)!

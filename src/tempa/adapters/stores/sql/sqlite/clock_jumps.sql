@@ -18,8 +18,9 @@ update delivery set next_at = max(:now, next_at - :by) where finished_at is null
 -- Both in the same way, so that line_at is what would be reckoned anew from the rest (rejoin_line).
 update endpoint
 set held_until = case when held_until > :now then max(:now, held_until - :by) else held_until end,
-    line_at = case when line_at > :now then max(:now, line_at - :by) else line_at end
-where held_until > :now or line_at > :now;
+    line_at = case when line_at > :now then max(:now, line_at - :by) else line_at end,
+    paced_at = case when paced_at > :now then max(:now, paced_at - :by) else paced_at end
+where held_until > :now or line_at > :now or paced_at > :now;
 
 -- name: set_back_jobs(now, by)
 -- All that was admitted within the last :by too, as that was due at once. Running ones get a new time with

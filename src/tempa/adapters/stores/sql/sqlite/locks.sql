@@ -12,6 +12,10 @@ select 1;
 -- One claim of deliveries at a time.
 select 1;
 
+-- name: lock_registrations()$
+-- One endpoint is registered at a time.
+select 1;
+
 -- name: job_for_update(job_id)^
 -- A job that nobody changes until this transaction ends.
 select * from job where id = :job_id;
@@ -32,3 +36,11 @@ update feed set position = position + :events returning position;
 -- name: lock_endpoints(numbers)$
 -- Endpoints that nobody changes until this transaction ends.
 select :numbers;
+
+-- name: endpoint_for_update(endpoint_number)^
+-- An endpoint that nobody changes until this transaction ends.
+select * from endpoint where number = :endpoint_number;
+
+-- name: endpoints_for_update(numbers)
+-- Endpoints that nobody changes until this transaction ends.
+select * from endpoint where number in (select value from json_each(:numbers));

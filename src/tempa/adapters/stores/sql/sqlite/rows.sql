@@ -99,7 +99,7 @@ returning id as job_id, epoch, sequence, account;
 -- A new round: the retries are whole again, the attempts go on counting.
 update delivery
 set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = :next_at
-where number = :number and status = 'dead';
+where number = :number and status = 'dead' and message is not null;
 
 -- name: discard*!
 -- reason keeps why the delivery died, discard_reason why a person let it go.
@@ -115,18 +115,33 @@ where id = :key_id and (last_used_at is null or last_used_at < :used_at);
 
 -- name: rejoin_line*!
 -- Reckons anew when an endpoint's next delivery may be claimed, after whatever may have changed that: at
--- its earliest pending one that waits for no other of its job, not before a hold is over, and not
--- while as many are in flight as may be. Who stands in the line keeps its place.
+-- its earliest pending one that waits for no other of its job, not before a hold is over or its pace allows,
+-- and not while as many are in flight as may be: one, while deliveries are parked, which probes. Who stands
+-- in the line keeps its place.
 update endpoint
 set line_at = (
     select case
-        when waiting.next_at > :now and waiting.next_at >= endpoint.held_until then waiting.next_at
-        when endpoint.held_until > :now then endpoint.held_until
+        when max(
+            waiting.next_at,
+            endpoint.held_until,
+            case
+                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
+                else cast(endpoint.paced_at as integer) + (endpoint.paced_at > cast(endpoint.paced_at as integer))
+            end
+        ) > :now then max(
+            waiting.next_at,
+            endpoint.held_until,
+            case
+                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
+                else cast(endpoint.paced_at as integer) + (endpoint.paced_at > cast(endpoint.paced_at as integer))
+            end
+        )
         when endpoint.line_at <= :now then endpoint.line_at
         else :now
     end
     from delivery as waiting
-    where waiting.endpoint_number = endpoint.number
+    where endpoint.status = 'active'
+        and waiting.endpoint_number = endpoint.number
         and waiting.status = 'pending'
         and not exists (
             select 1
@@ -140,7 +155,7 @@ set line_at = (
             select count(*)
             from delivery as leased
             where leased.status = 'leased' and leased.endpoint_number = waiting.endpoint_number
-        ) < :in_flight_max
+        ) < case when endpoint.parked_at is null then endpoint.in_flight_max else 1 end
     order by waiting.next_at, waiting.event_number
     limit 1
 )

@@ -192,20 +192,23 @@ create table event (
     number    bigint  primary key generated always as identity,
     id        text    not null unique,
     account   text    not null,
-    job_id    text    not null references job (id),
-    sequence  integer not null,
+    job_id    text    references job (id),
+    sequence  integer,
     type      text    not null,
     at        bigint  not null,
     position  bigint,
     body      text    not null,
     announce  text,
-    unique (job_id, sequence)
+    unique (job_id, sequence),
+    check ((job_id is null) = (sequence is null))
 )
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
 create unique index event_terminal on event (job_id)
     where type in ('job.completed', 'job.failed', 'job.canceled');
 create index event_unplanned on event (number) where position is null;
+-- What is about no job goes when its own time has come.
+create index event_of_no_job on event (at) where sequence is null;
 create unique index event_feed on event (account, position) where position is not null;
 
 create trigger event_is_immutable before update on event
@@ -224,27 +227,52 @@ execute function refuse_change('an event');
 -- of dead versions behind an idle snapshot. It may skip numbers; it never goes back.
 create sequence feed_position;
 
--- A URL that an account's deliveries go to; host is its host with its port. origin tells how it came
--- here: 'job' is a job's webhook_url. turn is the number of the latest attempt made to it: the lowest
--- goes first. standing is what to expect of the next (0 quick, 1 new, 2 slow). line_at is when
--- the next delivery may be claimed, null while none may be; every command that could change that
--- reckons it anew, so that a claim looks at nobody who has nothing to send.
+-- Where an account's deliveries go. origin tells how it came here: 'job' is a job's webhook_url, one row a
+-- URL, signed with the account's own secret; 'account' was registered, and has what follows changed_at.
+-- turn is the number of the latest attempt made to it: the lowest goes first. standing is what to expect of
+-- the next (0 quick, 1 new, 2 slow). line_at is when the next delivery may be claimed, null while none may
+-- be; every command that could change that reckons it anew, so that a claim looks at nobody who has nothing
+-- to send. health is what its latest failures say of it (webhooks/breaker.py), null while there are none.
+-- parked_at: since when its pending deliveries are parked; nothing is written to them for that. pace_ms is
+-- the time between two attempts while it recovers, null while it need not, and paced_at when the next may
+-- begin by that or by rate_per_second. healing: dead
+-- letters of an outage wait to be sent again.
 create table endpoint (
-    number      bigint  primary key generated always as identity,
-    id          text    not null unique,
-    account     text    not null,
-    url         text    not null,
-    host        text    not null,
-    origin      text    not null,
-    turn        bigint  not null default 0,
-    held_until  bigint  not null default 0,
-    standing    integer not null default 1 check (standing in (0, 1, 2)),
-    line_at     bigint,
-    created_at  bigint  not null,
-    unique (account, url)
+    number           bigint  primary key generated always as identity,
+    id               text    not null unique,
+    account          text    not null,
+    url              text    not null,
+    host             text    not null,
+    origin           text    not null check (origin in ('job', 'account')),
+    status           text    not null default 'active'
+        check (status in ('active', 'paused', 'disabled', 'removed')),
+    turn             bigint  not null default 0,
+    held_until       bigint  not null default 0,
+    standing         integer not null default 1 check (standing in (0, 1, 2)),
+    line_at          bigint ,
+    in_flight_max    integer not null default 4 check (in_flight_max > 0),
+    health           text,
+    parked_at        bigint ,
+    pace_ms          double precision check (pace_ms > 0),
+    paced_at         double precision not null default 0,
+    healing          integer not null default 0 check (healing in (0, 1)),
+    created_at       bigint  not null,
+    changed_at       bigint  not null,
+    description      text    not null default '',
+    events           text,
+    signing          text    not null default 'hmac' check (signing in ('hmac', 'ed25519')),
+    secrets          text,
+    retry_statuses   text,
+    rate_per_second  double precision check (rate_per_second > 0),
+    check (status in ('active', 'removed') or parked_at is not null),
+    check ((origin = 'account') = (secrets is not null))
 )
 with (fillfactor = 50);
 
+create unique index endpoint_url on endpoint (account, url) where origin = 'job';
+create index endpoint_registered on endpoint (account, number) where origin = 'account';
+create index endpoint_parked on endpoint (parked_at) where parked_at is not null;
+create index endpoint_healing on endpoint (number) where healing = 1;
 -- host comes along so that a claim can pass over a full one without reading its endpoints.
 create index endpoint_line on endpoint (account, standing, line_at, turn, number, host)
     where line_at is not null;
@@ -257,10 +285,10 @@ create table delivery (
     account          text    not null,
     event_number     bigint  not null references event (number),
     endpoint_number  bigint  not null references endpoint (number),
-    job_id           text    not null,
+    job_id           text,
     type             text    not null,
     status           text    not null
-        check (status in ('pending', 'leased', 'parked', 'delivered', 'dead', 'canceled')),
+        check (status in ('pending', 'leased', 'delivered', 'dead', 'canceled')),
     attempts         integer not null default 0,
     retries_spent    integer not null default 0,
     created_at       bigint  not null,
@@ -269,11 +297,13 @@ create table delivery (
     finished_at      bigint,
     reason           text,
     discard_reason   text,
-    message          text    not null,
+    healed           integer not null default 0 check (healed in (0, 1)),
+    message          text,
     unique (event_number, endpoint_number),
     check ((status = 'leased') = (lease_until is not null)),
     check ((status in ('delivered', 'dead', 'canceled')) = (finished_at is not null)),
-    check (status <> 'dead' or reason is not null)
+    check (status <> 'dead' or reason is not null),
+    check (message is not null or finished_at is not null)
 )
 with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 
@@ -283,7 +313,11 @@ create index delivery_leased on delivery (status, endpoint_number) where status 
 create index delivery_unfinished on delivery (endpoint_number, job_id, event_number) where finished_at is null;
 create index delivery_finished on delivery (finished_at) where finished_at is not null;
 create index delivery_dead on delivery (status, account, endpoint_number, reason) where status = 'dead';
-create index delivery_account on delivery (account, id);
+create index delivery_account on delivery (account, number);
+-- What an outage has killed and nobody sent again yet, in the order of its events.
+create index delivery_heal on delivery (endpoint_number, event_number)
+    where status = 'dead' and healed = 0 and message is not null and reason in ('exhausted', 'endpoint_down');
+create index delivery_payload on delivery (finished_at) where finished_at is not null and message is not null;
 create index delivery_job on delivery (job_id);
 create index delivery_endpoint on delivery (endpoint_number);
 
@@ -303,9 +337,18 @@ create table delivery_attempt (
 )
 with (fillfactor = 80);
 
+-- But for what it was answered, which is payload and goes before the rest.
 create trigger delivery_attempt_is_closed_once before update on delivery_attempt
 for each row when (
-    old.outcome is not null
+    old.outcome is not null and (
+        new.response_excerpt <> ''
+        or new.outcome is distinct from old.outcome
+        or new.http_status is distinct from old.http_status
+        or new.error is distinct from old.error
+        or new.duration_ms is distinct from old.duration_ms
+        or new.timings is distinct from old.timings
+        or new.body_sha256 is distinct from old.body_sha256
+    )
     or new.number is distinct from old.number or new.delivery_number is distinct from old.delivery_number
     or new.attempt is distinct from old.attempt or new.started_at is distinct from old.started_at
 )
