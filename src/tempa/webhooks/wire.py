@@ -44,7 +44,7 @@ class Redriven(BaseModel):
 
     matched: int
     redriven: int
-    spent: int = Field(description="Of the matched: cannot be sent again, without payload or endpoint.")
+    spent: int = Field(0, description="Of the matched: cannot be sent again, without payload or endpoint.")
 
 
 class Discarded(BaseModel):
@@ -134,8 +134,8 @@ class DeadGroupView(BaseModel):
     newest: datetime
     last_http_status: int | None
     last_error: str | None
-    heals: int = Field(description="Of them: sent once more by themselves when the endpoint answers again.")
-    spent: int = Field(description="Of them: cannot be sent again, without payload or endpoint.")
+    heals: int = Field(0, description="Of them: sent once more by themselves when the endpoint answers again.")
+    spent: int = Field(0, description="Of them: cannot be sent again, without payload or endpoint.")
     what_next: str
 
 
