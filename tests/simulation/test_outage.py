@@ -166,5 +166,5 @@ async def test_a_day_without_its_receiver_loses_nothing_and_ends_soon(
     assert figures["peak_of_capacity"] <= PEAK_MAX
     assert figures["rejected_share"] <= REJECTED_MAX
     assert receiver.while_down <= PROBES_MAX
-    # Probes spend their attempts. Where few wait, each is asked often: some die of it, and are sent all the same.
+    # Probes spend attempts. Where few wait, each is asked often: some die of it, and are sent all the same.
     assert (day.healed > 0) is heals
