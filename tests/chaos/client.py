@@ -128,7 +128,8 @@ class Client:
                 "items"
             ]:
                 for item in items:
-                    self.history.append(_feed_line(item))
+                    if item["job_id"] is not None:  # else it tells of an endpoint, or of a delivery
+                        self.history.append(_feed_line(item))
                 self._position = items[-1]["position"]
 
     def read_log(self, job_id: str) -> None:

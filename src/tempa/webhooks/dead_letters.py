@@ -38,7 +38,8 @@ class DeadLetters:
         spent = await self.store.count_spent(account, which)
         spacing_seconds = 1.0 / asked.rate_per_second if asked.rate_per_second else 0.0
         redriven = 0 if asked.dry_run else await self.store.redrive(account, which, spacing_seconds)
-        return {"matched": matched, "redriven": redriven, "spent": spent}
+        told = {"matched": matched, "redriven": redriven}
+        return {**told, "spent": spent} if spent else told
 
     async def discard(self, account: str, asked: Discard) -> dict[str, Any]:
         """Give dead letters up, with a reason that stays on record."""
