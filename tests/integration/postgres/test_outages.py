@@ -198,7 +198,8 @@ async def test_who_stops_in_the_middle_of_a_claim_holds_up_the_others_for_a_mome
     (claimed,) = await here.claim("w2", [LANE], 1, LEASE_SECONDS)
 
     assert claimed.job.id == job.id
-    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+    # Which of them is chance: the driver may meet the server's farewell in the middle of its own words.
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)):
         await session.run("commit")
 
 
