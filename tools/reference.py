@@ -77,6 +77,10 @@ A registered endpoint (`POST /v1/webhooks/endpoints`) gets how jobs end, or what
 these, `job.*` and its like for whichever family, all of a family (`cad_generation.*`), and what is about
 no job, under its own name; `sequence` and `job_id` are null in the feed then.
 
+`endpoint.*` and `delivery.dead` name the endpoint by `endpoint_id` and `host` (with its port). Its `url`,
+whose path or query may be a secret, is not in them: whoever may read jobs reads the feed. Reserved names
+can be asked for; nothing sends such events in this version.
+
 | about | events |
 |---|---|
 """

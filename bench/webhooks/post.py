@@ -16,6 +16,7 @@ from tempa.adapters.meters.prometheus import PrometheusMeter
 from tempa.jobs.model import Completed, Result, StoredArtifact, Usage
 from tempa.testing.contracts.samples import LANE, a_new_job
 from tempa.webhooks.fanout import FanOut
+from tempa.wiring import collection
 from tempa.wiring.logs import configure
 from tempa.wiring.opening import open_deployment
 from tempa.wiring.roles import chosen_roles, run_roles
@@ -89,6 +90,7 @@ async def opening(folder: Path) -> AsyncIterator[tuple[Parts, Tally]]:
         deployment.artifacts as artifacts,
         open_parts(settings, deployment, artifacts, "https://tempa.example.com") as parts,
     ):
+        collection.settle_down()
         tally = Tally()
         yield replace(parts, meter=tally), tally
 

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
-from tempa.adapters.stores.commands import endpoints
+from tempa.adapters.stores.commands import dead_letters, endpoints
 from tempa.adapters.stores.commands.claims import _start_row
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Done
 from tempa.adapters.stores.postgres.connections import Address
 from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
+from tempa.core.clock import to_ms
 from tempa.jobs.model import Released
 from tempa.testing.clock import ManualClock
 from tempa.testing.contracts.delivery_steps import with_attempts
 from tempa.testing.contracts.endpoints import register, sent_to
-from tempa.testing.contracts.samples import ACCOUNT, LEASE_SECONDS
+from tempa.testing.contracts.samples import ACCOUNT, EXHAUSTED, LEASE_SECONDS, an_outcome
 from tempa.testing.contracts.store import (
     AccountStoreContract,
     JobStoreContract,
@@ -32,7 +33,7 @@ from tempa.testing.contracts.store import (
     StoreBench,
     WebhookStoreContract,
 )
-from tempa.webhooks.model import DeliveryStatus, EndpointStatus
+from tempa.webhooks.model import DeadFilter, DeliveryStatus, EndpointStatus
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -175,3 +176,44 @@ async def test_a_long_line_is_canceled_in_slices_and_its_endpoint_is_paused_mean
     assert await bench.store.endpoint(ACCOUNT, endpoint.id) is None
     for delivery_id, _ in waiting:
         assert (await with_attempts(bench, delivery_id))[0].status is DeliveryStatus.CANCELED
+
+
+async def test_a_redrive_that_looked_before_its_endpoint_was_removed_drives_nothing(
+    bench: StoreBench,
+) -> None:
+    """What began to wait there would wait for ever: nobody claims from a removed endpoint."""
+    endpoint = await register(bench)
+    await sent_to(bench, endpoint)
+    (claimed,) = await bench.take()
+    assert await bench.store.settle_delivery(claimed, an_outcome(), EXHAUSTED)
+    store: Any = bench.store
+    which = DeadFilter(endpoint_id=endpoint.id)
+    (letter,) = await store._read(dead_letters._letters, ACCOUNT, which)
+    assert not letter.spent
+    assert await bench.store.remove_endpoint(ACCOUNT, endpoint.id)
+
+    row = {"number": letter.number, "next_at": to_ms(bench.clock.now())}
+    assert await store._write(dead_letters._redrive, [row], {letter.endpoint_number}) == 0
+
+    assert (await with_attempts(bench, claimed.id))[0].status is DeliveryStatus.DEAD
+
+
+async def test_what_waits_at_a_removed_endpoint_all_the_same_is_canceled(bench: StoreBench) -> None:
+    gone, stays = await register(bench), await register(bench)
+    stranded = [(await sent_to(bench, gone))[0] for _ in range(5)]
+    spared, _ = await sent_to(bench, stays)
+    store: Any = bench.store
+    await store._write(removed_before_its_time, gone.id)
+
+    assert [await bench.store.cancel_stranded(3) for _ in range(3)] == [3, 2, 0]
+
+    statuses = {(await with_attempts(bench, one))[0].status for one in stranded}
+    assert statuses == {DeliveryStatus.CANCELED}
+    assert (await with_attempts(bench, spared))[0].status is DeliveryStatus.PENDING
+
+
+def removed_before_its_time(endpoint_id: str) -> Flow[Done[None]]:
+    """As no command does it: something still waits there."""
+    row = yield ASK.endpoint_of_account(account=ACCOUNT, endpoint_id=endpoint_id)
+    yield ASK.remove_endpoint(endpoint_number=row["number"], now=1)
+    return Done(None)

@@ -97,7 +97,7 @@ async def get_endpoint(endpoint_id: EndpointId, parts: Parts, caller: WebhooksKe
         scope="webhooks",
         body=ChangeEndpoint,
         answers={200: Told("The endpoint as it is now.", EndpointView)},
-        refusals=[*READING, "not-found", "invalid-request", "address-not-allowed"],
+        refusals=[*READING, "not-found", "conflict", "invalid-request", "address-not-allowed"],
     ),
 )
 async def change_endpoint(
@@ -114,7 +114,7 @@ async def change_endpoint(
         "Remove an endpoint",
         scope="webhooks",
         answers={204: Told("Nothing is sent there any more.")},
-        refusals=["not-found"],
+        refusals=["not-found", "conflict"],
     ),
 )
 async def remove_endpoint(endpoint_id: EndpointId, parts: Parts, caller: WebhooksKeeper) -> Response:
@@ -131,7 +131,7 @@ async def remove_endpoint(endpoint_id: EndpointId, parts: Parts, caller: Webhook
         body=RotateSecret,
         body_optional=True,
         answers={200: Told("The endpoint, with its new secret.", EndpointSecret)},
-        refusals=[*READING, "not-found", "invalid-request"],
+        refusals=[*READING, "not-found", "conflict", "invalid-request"],
     ),
 )
 async def rotate_secret(
@@ -153,7 +153,7 @@ async def rotate_secret(
         "Send a test",
         scope="webhooks",
         answers={202: Told("The delivery of a webhook.test event.", TestSent, ("Location",))},
-        refusals=[*READING_NOTHING, "not-found", "invalid-request"],
+        refusals=[*READING_NOTHING, "not-found", "conflict", "invalid-request"],
     ),
 )
 async def test_endpoint(
@@ -172,7 +172,7 @@ async def test_endpoint(
         "Pause an endpoint",
         scope="webhooks",
         answers={200: Told("The endpoint as it is now.", EndpointView)},
-        refusals=[*READING_NOTHING, "not-found", "invalid-request"],
+        refusals=[*READING_NOTHING, "not-found", "conflict", "invalid-request"],
     ),
 )
 async def pause_endpoint(
@@ -205,8 +205,8 @@ async def resume_endpoint(
     **operation(
         "Read an endpoint's public keys",
         scope=None,
-        answers={200: Told("A JSON Web Key Set; `kid` of the newest is the endpoint's id.", PublicKeys)},
-        refusals=["not-found", "invalid-request", "store-unavailable"],
+        answers={200: Told("A JSON Web Key Set, the newest key first.", PublicKeys)},
+        refusals=["not-found", "invalid-request", "keys-unavailable", "store-unavailable"],
         parameters=[{**query("endpoint", _ID, "An endpoint's id."), "required": True}],
     ),
 )

@@ -10,8 +10,10 @@ from tempa.api.operation import LIMIT, WAIT, Told, operation, query
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.presence import POLL_SECONDS, presence
 from tempa.api.query import Query
+from tempa.core.errors import Problem
 from tempa.core.events import Event
 from tempa.core.work import FEED, either
+from tempa.jobs.intake import invalid
 from tempa.jobs.views import event_view
 from tempa.jobs.wire import EventView, Page
 
@@ -44,16 +46,30 @@ async def read_feed(request: Request, parts: Parts, caller: JobsReader) -> Respo
     """`next_cursor` is the position of the last event given; null when there was none: keep the one you have.
 
     Positions grow in the order in which events became visible; they may skip. A reader that keeps
-    the last one misses nothing. With `wait`, an empty answer is held until there is an event.
+    the last one misses nothing. With `wait`, an empty answer is held until there is an event. A position
+    that was never given here is refused: it is another server's, and this one would be mute for long.
     """
     asked = Query(request)
     after, cursor = (asked.whole(name, 0, _POSITION_MAX) for name in ("after", "cursor"))
     limit = asked.limit(parts.limits.page_max)
     seconds = asked.seconds("wait", parts.limits.wait_seconds_max) or 0.0
     asked.check()
-    events = await _read(parts, request, caller, max(after or 0, cursor or 0), limit, seconds)
+    start = max(after or 0, cursor or 0)
+    await check_position(parts, start, "/after" if after == start else "/cursor")
+    events = await _read(parts, request, caller, start, limit, seconds)
     last = str(events[-1].position) if events else None
     return JSONResponse({"items": [event_view(event) for event in events], "next_cursor": last})
+
+
+async def check_position(parts: ApiParts, position: int, pointer: str) -> None:
+    """Refuse a position beyond all that were given: whoever kept it has it from elsewhere."""
+    last = await parts.jobs.last_position() if position else 0
+    if position > last:
+        detail = (
+            f"Position {position} was never given here: the feed has come to {last}. It is of another "
+            "server, or of other data. Begin anew at 0."
+        )
+        raise invalid([Problem(pointer, detail, last)])
 
 
 async def _read(

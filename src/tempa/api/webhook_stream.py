@@ -8,6 +8,7 @@ from typing import Any, cast
 from fastapi import APIRouter, Request, Response
 
 from tempa.api.auth import WebhooksKeeper
+from tempa.api.events import check_position
 from tempa.api.head import is_head
 from tempa.api.operation import EVENT_STREAM, Told, header, operation, query
 from tempa.api.parts import ApiParts, Parts
@@ -45,11 +46,12 @@ async def stream_webhooks(request: Request, parts: Parts, caller: WebhooksKeeper
 
     It is signed just now, with the account's own secret. `id` is the position in the account's feed. Begins
     with `event: ready`, whose id is where the stream starts: after `Last-Event-ID`, else now. A comment
-    comes every 15 s when nothing else does.
+    comes every 15 s when nothing else does. A `Last-Event-ID` that was never given here is refused.
     """
     Query(request, "events").check()
     events = _filters(request.query_params.getlist("events"))
     after = last_event_id(request)
+    await check_position(parts, after or 0, "")
     if is_head(request.scope):
         return Response(headers=STREAM_HEADERS, media_type=EVENT_STREAM)
     position = await parts.webhooks.feed_end(caller.account) if after is None else after

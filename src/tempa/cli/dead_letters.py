@@ -10,7 +10,7 @@ from tempa.cli import connect
 from tempa.cli.exits import FAULT, CommandFault, UsageFault
 from tempa.cli.output import Json, note, print_json, sent, wants_json
 from tempa.cli.show import stamp
-from tempa.cli.table import print_table
+from tempa.cli.table import on_one_line, print_table
 
 if TYPE_CHECKING:
     from tempa.client.calls import DeadLetterFilter
@@ -34,8 +34,8 @@ def list_groups(as_json: Json = False) -> None:
         return
     rows = [(each.group, each.count, each.reason, stamp(each.newest), each.url) for each in groups]
     print_table(("group", "letters", "reason", "newest", "address"), rows, "There are no dead letters.")
-    for reason, what_next in {each.reason: each.what_next for each in groups}.items():
-        print(f"{reason}: {what_next}")
+    for each in groups:
+        print(f"{each.group}: {each.what_next}")
 
 
 @app.command("show")
@@ -72,14 +72,28 @@ def _print_delivery(record: DeliveryRecord, as_json: bool) -> None:
         print_json(sent(record))
         return
     print(f"{record.delivery_id}  {record.status}" + (f" ({record.reason})" if record.reason else ""))
-    print(f"  {record.type} of {record.job_id}, to {record.url}")
+    about = f" of {record.job_id}" if record.job_id else ""
+    print(f"  {record.type}{about}, to {record.url}")
     print(f"  {record.what_next}")
+    if record.discard_reason:
+        print(f"  discarded: {on_one_line(record.discard_reason)}")
     columns = ("attempt", "started", "outcome", "ms", "answer")
     rows = [
         (each.attempt, stamp(each.started_at), each.outcome or "(none)", each.duration_ms, _answer(each))
         for each in record.attempts
     ]
     print_table(columns, rows, "  It has not been tried.")
+    for hint, numbers in _hints(record.attempts).items():
+        print(f"  {', '.join(numbers)}: {on_one_line(hint)}")
+
+
+def _hints(attempts: list[AttemptView]) -> dict[str, list[str]]:
+    """What the attempts hint at, each once with the numbers of those that do."""
+    found: dict[str, list[str]] = {}
+    for each in attempts:
+        if each.hint:
+            found.setdefault(each.hint, []).append(str(each.attempt))
+    return found
 
 
 def _answer(attempt: AttemptView) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -10,12 +10,14 @@ from tempa.cli import connect
 from tempa.cli.exits import FAULT, UsageFault
 from tempa.cli.output import Json, note, print_json, wants_json
 from tempa.cli.show import stamp
-from tempa.cli.table import print_table
+from tempa.cli.table import on_one_line, print_table
 
 if TYPE_CHECKING:
     from tempa.client import Client
     from tempa.client.calls import EndpointOptions
-    from tempa.webhooks.wire import DeliveryRecord, EndpointSecret, EndpointView
+    from tempa.webhooks.wire import DeliveryRecord, EndpointSecret, EndpointView, TestSent
+
+_Given = TypeVar("_Given")
 
 _PREFIX = "ep_"
 _LOOK_SECONDS = 0.2
@@ -77,6 +79,48 @@ def show_endpoint(endpoint: EndpointId, as_json: Json = False) -> None:
         _print_endpoint(tempa.endpoint(endpoint), as_json)
 
 
+@app.command("set")
+def change_endpoint(
+    endpoint: EndpointId,
+    url: Annotated[str | None, typer.Option(help="Where its events go from now on; what waits, too.")] = None,
+    event: Annotated[list[str] | None, typer.Option(help="Which; may be given several times.")] = None,
+    default_events: Annotated[bool, typer.Option("--default-events", help="How jobs end.")] = False,
+    description: Annotated[str | None, typer.Option(help="For people.")] = None,
+    retry_status: Annotated[
+        list[int] | None, typer.Option(min=400, max=499, help="Tried again, besides 408 and 429.")
+    ] = None,
+    no_retry_status: Annotated[bool, typer.Option("--no-retry-status", help="No others than those.")] = False,
+    max_in_flight: Annotated[int | None, typer.Option(min=1, max=64, help="Attempts at once.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Attempts a second at most.")] = None,
+    no_rate: Annotated[bool, typer.Option("--no-rate", help="Any number a second.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Change what is given of one, and leave the rest."""
+    changed: EndpointOptions = {}
+    if event or default_events:
+        changed["events"] = _either("--event", event, default_events, "--default-events")
+    if description is not None:
+        changed["description"] = description
+    if retry_status or no_retry_status:
+        statuses = _either("--retry-status", retry_status, no_retry_status, "--no-retry-status")
+        changed["retry_statuses"] = statuses or []
+    if max_in_flight is not None:
+        changed["max_in_flight"] = max_in_flight
+    if rate is not None or no_rate:
+        changed["rate_per_second"] = _either("--rate", rate, no_rate, "--no-rate")
+    if url is None and not changed:
+        raise UsageFault("Say what to change: --url, --event, --description, --rate and the like.")
+    with connect.open_client() as tempa:
+        _print_endpoint(tempa.change_endpoint(endpoint, url=url, **changed), as_json)
+
+
+def _either(name: str, given: _Given | None, dropped: bool, other: str) -> _Given | None:
+    """What is given; None to go back to the default."""
+    if given and dropped:
+        raise UsageFault(f"{name} and {other} exclude each other.")
+    return None if dropped else given
+
+
 @app.command("rm")
 def remove_endpoint(endpoint: EndpointId, as_json: Json = False) -> None:
     """End one. What waits there is canceled."""
@@ -129,7 +173,7 @@ def send_test(
 ) -> None:
     """Send one a webhook.test event, and say what it answered. Exit code 1: it did not take it."""
     with connect.open_client() as tempa:
-        sent = tempa.test_endpoint(_id_of(tempa, endpoint))
+        sent = _sent(tempa, _id_of(tempa, endpoint))
         record = _outcome(tempa, sent.delivery_id, wait)
     if wants_json(as_json):
         print_json(record.model_dump(mode="json"))
@@ -137,6 +181,18 @@ def send_test(
         _print_outcome(record)
     if record.status != "delivered":
         raise typer.Exit(FAULT)
+
+
+def _sent(tempa: Client, endpoint_id: str) -> TestSent:
+    """The test. That there is no such endpoint is no answer of it, which has exit code 1."""
+    from tempa.client import TempaProblem
+
+    try:
+        return tempa.test_endpoint(endpoint_id)
+    except TempaProblem as problem:
+        if problem.status not in (404, 409):
+            raise
+        raise UsageFault(problem.detail) from None
 
 
 def _id_of(tempa: Client, endpoint: str) -> str:
@@ -173,6 +229,8 @@ def _print_outcome(record: DeliveryRecord) -> None:
     print(f"{record.delivery_id}  {record.status}" + (f", answered {answer}" if answer else ""))
     if record.status != "delivered":
         print(f"  {record.what_next}")
+    if last and last.hint:
+        print(f"  {on_one_line(last.hint)}")
 
 
 def _print_secret(made: EndpointSecret, told: str, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tempa.cli.mistakes import Delivery, Scheme, mistakes
-from tempa.core.signing import PUBLIC_KEY_PREFIX, hex_signature
+from tempa.core.signing import PUBLIC_KEY_PREFIX, SECRET_PREFIX, hex_signature
 from tempa.webhooks import WebhookVerificationError, verify
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ _HEX, _PREVIOUS = "x-webhook-signature", "x-webhook-signature-previous"
 _OLD_ONE = "The secret is the old one: it signs too while it rotates, and then no more. Take the new one."
 _STRANGE = "The secret is another one, or the body was changed on its way."
 _UNKNOWN = "Nothing known gives this signature."
+_PREFIX = (
+    "X-Webhook-Signature is keyed with the whole secret as it was shown, whsec_ included: with the prefix it "
+    "matches."
+)
 _HOUR_SECONDS = 3600
 
 
@@ -65,7 +69,7 @@ def check(
         hint = _hint(error.reason, body, given, secrets, clock)
         return Verdict(None, matches, error.reason, error.message, hint)
     is_old = not matches and _hex_matches(body, secrets, given, _PREVIOUS)
-    return Verdict(event, matches, hint=_OLD_ONE if is_old else None)
+    return Verdict(event, matches, hint=_OLD_ONE if is_old else _prefix_hint(body, secrets, given, matches))
 
 
 def explain(
@@ -86,6 +90,16 @@ def explain(
     name = "X-Webhook-Signature" if schemes == ("hex",) else "webhook-signature"
     older = len(secrets) > 1 and mistakes(computed, _delivery(body, given), secrets[:1], schemes) != ()
     return True, [f"This is right, for {name}.", *([_OLD_ONE] if older else [])]
+
+
+def _prefix_hint(
+    body: bytes, secrets: Sequence[str], given: Mapping[str, str], matches: bool | None
+) -> str | None:
+    """The standard signature is over the key in a secret, the plain one over its text."""
+    if matches is not False:
+        return None
+    whole = [SECRET_PREFIX + secret for secret in secrets if not secret.startswith(SECRET_PREFIX)]
+    return _PREFIX if _hex_matches(body, whole, given, _HEX) else None
 
 
 def _unknown(given: Mapping[str, str], schemes: Sequence[Scheme]) -> str:

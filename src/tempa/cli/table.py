@@ -15,7 +15,7 @@ _FOLD_CELLS_MIN = 20  # a column narrower than that is harder to read than a lin
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
     """A table; `empty` if it has no rows. The last column is folded between words where it must be."""
-    shown = [[_cell(value) for value in row] for row in rows]
+    shown = [[on_one_line(value) for value in row] for row in rows]
     if not shown:
         print(empty)
         return
@@ -47,7 +47,7 @@ def _row_lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [(head + first).rstrip(), *(indent + part for part in rest)]
 
 
-def _cell(value: Any) -> str:
+def on_one_line(value: Any) -> str:
     """On one line, and nothing in it that would steer the terminal."""
     text = "" if value is None else str(value)
     return "".join(character if character.isprintable() else "?" for character in text)

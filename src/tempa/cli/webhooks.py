@@ -130,9 +130,16 @@ def _show(delivery: Received, verdict: Verdict, as_json: bool) -> None:
         print_json_line({"path": delivery.path, **verdict.document()})
         return
     event = verdict.event or {}
-    data = event.get("data", {})
-    print(f"{event.get('type', '(not verified)')}  {data.get('job_id', '')}  {data.get('status', '')}")
+    print("  ".join((event.get("type", "(not verified)"), *_about(event.get("data")))))
     print("\n".join(f"  {line}" for line in _words(verdict)), flush=True)
+
+
+def _about(data: object) -> list[str]:
+    """A job and its status; else the endpoint that is told of."""
+    if not isinstance(data, dict):
+        return []
+    told = [data.get("job_id"), data.get("status")] if data.get("job_id") else [data.get("endpoint_id")]
+    return [str(each) for each in told if each]
 
 
 def _words(verdict: Verdict) -> list[str]:

@@ -151,6 +151,7 @@ PROBLEMS: Mapping[str, ProblemKind] = {
     "head-too-large": ProblemKind(431, "The request's line and headers are larger than the limit"),
     "internal": ProblemKind(500, "A fault of Tempa's own"),
     "store-unavailable": ProblemKind(503, "The store cannot be reached or cannot be written"),
+    "keys-unavailable": ProblemKind(503, "The public keys cannot be shown"),
     "too-many-connections": ProblemKind(503, "Too many connections are open"),
 }
 

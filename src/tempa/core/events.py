@@ -27,7 +27,7 @@ OPERATOR_EVENTS = (
     "endpoint.disabled",
     "delivery.dead",
 )
-"""About an account's own webhooks. Sent to endpoints that name them, and never told of each other."""
+"""About an account's own webhooks. Sent to endpoints that name them; nobody is told that one died."""
 
 TEST_EVENT = "webhook.test"
 """Sent to one endpoint at its owner's wish; about no job."""

@@ -6,7 +6,6 @@ Webhooks signed by Ed25519 need a library, which core does without: `webhooks/ed
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import re
 import secrets as randomness
@@ -22,6 +21,7 @@ PRIVATE_KEY_PREFIX = "whsk_"  # of Ed25519: signs
 PUBLIC_KEY_PREFIX = "whpk_"  # of Ed25519: verifies, and is no secret
 SECRET_BYTES = 32  # Standard Webhooks wants 24 to 64
 
+_HASH = "sha256"  # by name: given as a function, it takes half as long again
 _HEX_NAMES = ("X-Webhook-Signature", "X-Webhook-Signature-Previous")
 _KEY_BYTES_MIN = 16
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -65,7 +65,7 @@ def signed_bytes(message_id: str, timestamp: int | str, body: bytes) -> bytes:
 
 def standard_digest(secret: str, message_id: str, timestamp: int | str, body: bytes) -> bytes:
     """HMAC-SHA256 of `signed_bytes`, 32 bytes (Standard Webhooks 1.0.0, scheme v1)."""
-    return hmac.digest(secret_key(secret), signed_bytes(message_id, timestamp, body), hashlib.sha256)
+    return hmac.digest(secret_key(secret), signed_bytes(message_id, timestamp, body), _HASH)
 
 
 def standard_signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
@@ -75,7 +75,7 @@ def standard_signature(secret: str, message_id: str, timestamp: int, body: bytes
 
 def hex_signature(secret: str, body: bytes) -> str:
     """HMAC-SHA256 of the body alone, in hex. The key is the UTF-8 of the whole secret, `whsec_` included."""
-    return hmac.digest(secret.encode(), body, hashlib.sha256).hex()
+    return hmac.digest(secret.encode(), body, _HASH).hex()
 
 
 def webhook_headers(
@@ -147,4 +147,4 @@ def _mac(key: bytes, purpose: bytes, *parts: str) -> bytes:
         raise ValueError(f"a signing key has at least {_KEY_BYTES_MIN} bytes")
     encoded = [part.encode(errors="surrogatepass") for part in parts]
     message = b"".join(b"%d:%b" % (len(part), part) for part in (purpose, *encoded))
-    return base64.urlsafe_b64encode(hmac.digest(key, message, hashlib.sha256)).rstrip(b"=")
+    return base64.urlsafe_b64encode(hmac.digest(key, message, _HASH)).rstrip(b"=")

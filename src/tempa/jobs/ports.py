@@ -230,6 +230,7 @@ class JobStore(Protocol):
     ) -> Job | None: ...  # the newest completed job of its account and work_key that still has its files
     async def job_events(self, job_id: str, after: int, limit: int) -> list[Event]: ...
     async def feed(self, account: str, after: int, limit: int) -> list[Event]: ...
+    async def last_position(self) -> int: ...  # given to any account's event; 0: none
     async def mark_removed(self, account: str, job_id: str) -> bool: ...  # False: not terminal
     async def lapsed(self, limit: int) -> list[Job]: ...  # past retained_until, artifacts not yet removed
     async def prune(

@@ -20,6 +20,7 @@
 | `/drip-headers`, `/drip-body` | one byte every 50 ms, without end |
 | `/huge-body` | promises 4 GB and sends as fast as it is read |
 | `/gzip-bomb` | 100 kB that unpack to 100 MB |
+| `/binary-body` | NUL bytes and what is no UTF-8, called gzip |
 | `/truncated-body` | promises 1,000 bytes, sends 10, closes |
 | `/surplus` | a second answer right behind the first, unasked |
 | `/bad-chunks` | chunked, with nonsense for a length |
@@ -27,6 +28,8 @@
 | `/endless-1xx[/SECONDS]` | `103 Early Hints` without end, one every SECONDS (0) |
 | `/continue` | `100`, `103`, then 200 |
 | `/switch` | `101 Switching Protocols`, unasked |
+| `/cookies` | 500 cookies |
+| `/date/SECONDS` | its clock is off by so many seconds |
 | `/many-headers`, `/long-header` | 200,000 headers; one header of 10 MB |
 | `/status-line/TEXT` | answers with this status line (percent-encoded) |
 | `/http-0.9` | a body without any head |
@@ -45,6 +48,7 @@ import time
 import weakref
 from collections import deque
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
@@ -239,6 +243,11 @@ async def _hold(reply: _Reply) -> bool:
     return await reply.answer(200, body=b"ok")
 
 
+async def _date(reply: _Reply, seconds: str) -> bool:
+    shown = formatdate(time.time() + float(seconds), usegmt=True)
+    return await reply.answer(200, f"Date: {shown}", body=b"ok")
+
+
 async def _status_line(reply: _Reply, text: str) -> bool:
     await reply.send(text.encode("latin-1") + b"\r\nContent-Length: 2\r\n\r\nok")
     return False
@@ -289,6 +298,7 @@ _BEHAVIOURS: Mapping[str, _Behaviour] = {
     "gzip-bomb": lambda reply: reply.answer(
         200, "Content-Encoding: gzip", body=gzip.compress(bytes(1_000_000)) * 100
     ),
+    "binary-body": lambda reply: reply.answer(200, "Content-Encoding: gzip", body=b"\x00\xff\xc3(\x00"),
     "truncated-body": _says(_head("Content-Length: 1000") + b"0123456789"),
     "surplus": _says(_KEPT + _head("Content-Length: 3", status="500 Smuggled") + b"bad", keep=True),
     "bad-chunks": _says(_CHUNKED + b"nonsense\r\n\r\n"),
@@ -296,6 +306,10 @@ _BEHAVIOURS: Mapping[str, _Behaviour] = {
     "endless-1xx": lambda reply, seconds="0": reply.endless(_HINTS, float(seconds)),
     "continue": _says(_head(status="100 Continue") + _HINTS + _KEPT, keep=True),
     "switch": _never_ends(_head("Upgrade: other", "Connection: Upgrade", status="101 Switching"), b"other"),
+    "cookies": lambda reply: reply.answer(
+        200, *(f"Set-Cookie: session{number}=x; Path=/" for number in range(500)), body=b"ok"
+    ),
+    "date": _date,
     "many-headers": _says(b"HTTP/1.1 200 OK\r\n", b"X-Many: " + b"x" * 100 + b"\r\n", b"\r\n", times=200_000),
     "long-header": _says(b"HTTP/1.1 200 OK\r\nX-Long: ", b"x" * 10_000, b"\r\n\r\n", times=1000),
     "status-line": _status_line,

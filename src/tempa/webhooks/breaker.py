@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tempa.webhooks.model import AttemptOutcome, Next
 
 DIFFERENT_FAILED = 3
-PROBES_IN_FLIGHT = 1  # attempts to an endpoint whose breaker is open
-PARKED_SECONDS_MAX = 72 * 3600.0  # then a parked delivery is dead: `endpoint_down`
 
 
 class Verdict(StrEnum):
@@ -63,6 +61,7 @@ class Health:
     opened_at: int | None = None
     failed_probes: int = 0
     pace: Pace | None = None  # while it is open: only its ceiling counts
+    owes: bool = False  # letters that died of it, whatever it has done since: the next success heals them
 
     @property
     def is_open(self) -> bool:
@@ -79,6 +78,7 @@ class Health:
             "opened_at": self.opened_at,
             "failed_probes": self.failed_probes,
             "pace": self.pace.as_dict() if self.pace else None,
+            "owes": self.owes,
         }
 
     @classmethod
@@ -98,6 +98,7 @@ class Result:
     verdict: Verdict
     started_at: int
     at: int
+    exhausted: bool = False  # it was the delivery's last: dead, and to be healed
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +106,14 @@ class After:
     """What follows. `hold_seconds` gates the whole endpoint; 0 leaves a gate that stands as it is.
 
     `heals`: what died of the endpoint's failing may have its other round. So it is whenever something
-    is taken after a failure, with each RECOVERED and also while a pace is on.
+    is taken after a failure, with each RECOVERED and also while a pace is on; and whenever the endpoint
+    owes it: a fault of ours exhausts a delivery without a failure, a resume forgets those there were.
     """
 
     health: Health
     hold_seconds: float = 0.0
     change: Change | None = None
     heals: bool = False
-
-
-def in_flight_max(health: Health, usual: int) -> int:
-    """How many attempts to the endpoint may be under way: the usual number, or one that asks."""
-    return min(usual, PROBES_IN_FLIGHT) if health.is_open else usual
 
 
 def verdict_of(outcome: AttemptOutcome, then: Next) -> Verdict:
@@ -131,8 +128,18 @@ def verdict_of(outcome: AttemptOutcome, then: Next) -> Verdict:
 
 def after(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> After:
     """The endpoint's health after an attempt."""
+    follows = _after(health, result, policy, rng)
+    return replace(follows, health=owing(follows.health)) if result.exhausted else follows
+
+
+def owing(health: Health) -> Health:
+    """The same with letters that the next success heals."""
+    return replace(health, owes=True)
+
+
+def _after(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> After:
     if result.verdict is Verdict.GONE:
-        return After(Health(), change=Change.DISABLED)
+        return After(Health(owes=_heals(health)), change=Change.DISABLED)
     if result.verdict is Verdict.TAKEN:
         return _taken(health, result.at)
     if health.opened_at is not None:
@@ -140,14 +147,18 @@ def after(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> Aft
     return After(health) if result.verdict is Verdict.REFUSED else _failed(health, result, policy, rng)
 
 
+def _heals(health: Health) -> bool:
+    return health.failed_since_success or health.owes
+
+
 def _taken(health: Health, now: int) -> After:
-    heals = health.failed_since_success
+    heals = _heals(health)
     if health.is_open:
         ceiling = health.pace.ceiling_per_second if health.pace else None
         return After(Health(pace=paces.start(now, ceiling)), change=Change.RECOVERED, heals=heals)
     if health.pace:  # its recovery has been told
         return After(Health(pace=paces.after(health.pace, now, taken=True)), heals=heals)
-    return After(Health(), change=Change.RECOVERED if heals else None, heals=heals)
+    return After(Health(), change=Change.RECOVERED if health.failed_since_success else None, heals=heals)
 
 
 def _failed(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> After:
@@ -155,7 +166,7 @@ def _failed(health: Health, result: Result, policy: RetryPolicy, rng: Dice) -> A
     failed = health.failed if is_known else (*health.failed, result.delivery)
     if len(failed) >= DIFFERENT_FAILED:
         pace = paces.cut(health.pace, result.at) if health.pace else None
-        opened = Health(failed, failed_since_success=True, opened_at=result.at, pace=pace)
+        opened = replace(health, failed=failed, failed_since_success=True, opened_at=result.at, pace=pace)
         return After(opened, full_jitter(0, policy, rng), Change.OPENED)
     pace = paces.after(health.pace, result.at, taken=False) if health.pace else None
     # While it recovers, some are refused: that is how its limit is found, and no news.

@@ -18,6 +18,7 @@ from tempa.core.errors import StoreUnavailable
 from tempa.core.retry import full_jitter
 from tempa.core.work import DELIVERIES, either, pause
 from tempa.webhooks.breaker import Change
+from tempa.webhooks.hints import hint_of
 from tempa.webhooks.model import AttemptOutcome, Backoff, DeadReason, DeliveryStatus, Next
 from tempa.webhooks.ports import Answer, Outbound
 from tempa.webhooks.room import Room, host_of
@@ -44,7 +45,7 @@ _DEAD_ON_ERROR = {
     "too_large": DeadReason.TOO_LARGE,
 }
 _POLL_SECONDS = 1.0  # the truth, should every ring be lost
-_CLAIM_MAX = 64  # in one transaction: others write in between
+_CLAIM_MAX = 128  # in one transaction, of 8 ms: others write in between
 _LEASE_SLACK_SECONDS = 30.0  # past the exchange's deadline: time to write the outcome
 _STORE_RETRY_SECONDS = 0.5
 
@@ -92,13 +93,16 @@ def follow(
     backoff = Backoff(policy, rng.random())  # of its own: probes must not come when retries do
     if reason := _final(answer, _RETRIED_4XX | retry_statuses):
         return Next(status=DeliveryStatus.DEAD, reason=reason, backoff=backoff)
-    hold = retry_after_seconds(answer.headers.get("retry-after"), now)
+    delay = full_jitter(retries_spent, policy, rng)
+    wish = retry_after_seconds(answer.headers.get("retry-after"), now)
+    # The endpoint's alone: a resume or another URL ends it, and a delivery's own time would outlive that.
+    # With the jitter on top, since a receiver of many endpoints tells all of them the same moment.
+    hold = wish + delay if wish else 0.0
     if retries_spent >= policy.max_retries:  # the endpoint's wish holds for its other deliveries
         return Next(
             status=DeliveryStatus.DEAD, reason=DeadReason.EXHAUSTED, hold_seconds=hold, backoff=backoff
         )
-    delay = full_jitter(retries_spent, policy, rng)
-    return Next(status=DeliveryStatus.PENDING, delay_seconds=hold + delay, hold_seconds=hold, backoff=backoff)
+    return Next(status=DeliveryStatus.PENDING, delay_seconds=delay, hold_seconds=hold, backoff=backoff)
 
 
 def _final(answer: Answer, retried_4xx: frozenset[int]) -> DeadReason | None:
@@ -216,6 +220,7 @@ class Deliverer:
             timings=answer.timings,
             body_sha256=hashlib.sha256(body).hexdigest(),
             response_excerpt=answer.body,
+            hint=hint_of(answer, self.clock.now()),
         )
         self._tell(claimed, outcome)
         self.meter.count("tempa_webhook_attempts_total", outcome=outcome.outcome)

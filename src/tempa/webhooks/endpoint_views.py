@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.clock import rfc3339
@@ -39,11 +41,17 @@ def endpoint_view(endpoint: Endpoint, public_key: str | None) -> dict[str, Any]:
     }
 
 
-def public_key_view(key: str, key_id: str) -> dict[str, Any]:
+def public_key_view(key: str) -> dict[str, Any]:
     """A `whpk_...` as a JSON Web Key (RFC 8037)."""
     raw = base64.b64decode(key.removeprefix(PUBLIC_KEY_PREFIX))
     x = base64.urlsafe_b64encode(raw).decode().rstrip("=")
-    return {"kty": "OKP", "crv": "Ed25519", "kid": key_id, "x": x, "use": "sig", "alg": "EdDSA"}
+    return {"kty": "OKP", "crv": "Ed25519", "kid": _thumbprint(x), "x": x, "use": "sig", "alg": "EdDSA"}
+
+
+def _thumbprint(x: str) -> str:
+    """Of a key by what makes it: its required members in order, without white space (RFC 7638, RFC 8037)."""
+    members = json.dumps({"crv": "Ed25519", "kty": "OKP", "x": x}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(hashlib.sha256(members.encode()).digest()).decode().rstrip("=")
 
 
 def _breaker(endpoint: Endpoint) -> dict[str, Any]:

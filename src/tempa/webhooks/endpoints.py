@@ -36,8 +36,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class Endpoints:
     """The registry, as its owners work with it. Answers are views; `check_url` says why a URL is refused.
 
-    All raise `Refusal`: `not-found` for what is not the account's, `invalid-request` with all that is wrong,
-    `address-not-allowed`.
+    All raise `Refusal`: `not-found` for what is not the account's, `conflict` for what jobs have brought here
+    and nobody registered, `invalid-request` with all that is wrong, `address-not-allowed`.
     """
 
     store: WebhookStore
@@ -76,14 +76,14 @@ class Endpoints:
 
     async def change(self, account: str, endpoint_id: str, document: Any) -> dict[str, Any]:
         """Change what is given, of a registered one."""
-        await self._found(account, endpoint_id)
+        await self._registered(account, endpoint_id)
         asked = self._read(document, ChangeEndpoint)
         change = EndpointChange(values=_columns(asked.model_dump(include=asked.model_fields_set)))
         return self._view(_kept(await self.store.change_endpoint(account, endpoint_id, change), endpoint_id))
 
     async def rotate(self, account: str, endpoint_id: str, document: Any) -> dict[str, Any]:
         """A new secret, shown once; those before it sign too until the overlap is over."""
-        found = await self._found(account, endpoint_id)
+        found = await self._registered(account, endpoint_id)
         asked = self._read(document, RotateSecret)
         secret = _new_secret(found.signing)
         fresh = self._sealed(secret, endpoint_id, account)
@@ -93,7 +93,7 @@ class Endpoints:
 
     async def pause(self, account: str, endpoint_id: str) -> dict[str, Any]:
         """Park what comes for a registered one."""
-        await self._found(account, endpoint_id)
+        await self._registered(account, endpoint_id)
         return self._view(_kept(await self.store.pause_endpoint(account, endpoint_id), endpoint_id))
 
     async def resume(self, account: str, endpoint_id: str) -> dict[str, Any]:
@@ -103,13 +103,14 @@ class Endpoints:
 
     async def remove(self, account: str, endpoint_id: str) -> None:
         """End a registered one; what waits there is canceled."""
-        if not (is_id(endpoint_id) and await self.store.remove_endpoint(account, endpoint_id)):
+        await self._registered(account, endpoint_id)
+        if not await self.store.remove_endpoint(account, endpoint_id):
             raise _not_found(endpoint_id)
         _logger.info("a webhook endpoint was removed", extra={"endpoint_id": endpoint_id})
 
     async def test(self, account: str, endpoint_id: str) -> dict[str, Any]:
         """Send a registered one an event of its own."""
-        await self._found(account, endpoint_id)
+        await self._registered(account, endpoint_id)
         ids = await self.store.test_endpoint(account, endpoint_id)
         if ids is None:
             raise _not_found(endpoint_id)
@@ -118,15 +119,17 @@ class Endpoints:
     async def public_keys(self, endpoint_id: str) -> dict[str, Any]:
         """The keys that verify what an Ed25519 endpoint is sent, newest first: a JSON Web Key Set.
 
-        The newest goes by the endpoint's id; an older one, while it is in force, by when it was made too.
+        Each goes by its thumbprint (RFC 7638), which stays its own through rotations. Raises `Refusal`:
+        `keys-unavailable` if they cannot be opened: an empty set would say that nothing verifies.
         """
         found = await self.store.endpoint_anywhere(endpoint_id) if is_id(endpoint_id) else None
         if found is None or found.signing is not Signing.ED25519:
             raise Refusal("not-found", f"There is no endpoint {endpoint_id[:80]} with public keys.")
-        older = (f"{found.id}.{secret.created_at.timestamp():.0f}" for secret in found.secrets[1:])
-        ids = [found.id, *older]
-        keys = zip(self._public_keys(found), ids, strict=False)
-        return {"keys": [public_key_view(key, key_id) for key, key_id in keys]}
+        keys = self._public_keys(found)
+        if not keys:
+            detail = f"The keys of {found.id} cannot be opened here; the log says why."
+            raise Refusal("keys-unavailable", detail, headers={"Cache-Control": "no-store"})
+        return {"keys": [public_key_view(key) for key in keys]}
 
     def _read(self, document: Any, model: type[_Model]) -> _Model:
         """A body, with all that is wrong with it at once."""
@@ -150,6 +153,17 @@ class Endpoints:
     async def _found(self, account: str, endpoint_id: str) -> Endpoint:
         found = await self.store.endpoint(account, endpoint_id) if is_id(endpoint_id) else None
         return _kept(found, endpoint_id)
+
+    async def _registered(self, account: str, endpoint_id: str) -> Endpoint:
+        found = await self._found(account, endpoint_id)
+        if found.of_jobs:
+            raise Refusal(
+                "conflict",
+                f"{found.id} is not registered: jobs name it as their webhook_url, and the account's own "
+                "secret signs. It can be looked at and resumed, and no more. POST /v1/webhooks/endpoints "
+                "registers its URL; a job without webhook_url sends nothing there.",
+            )
+        return found
 
     def _sealed(self, secret: str, endpoint_id: str, account: str) -> SealedSecret:
         sealed = self.keyring.seal(secret, endpoint_id, account)

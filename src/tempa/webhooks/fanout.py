@@ -64,6 +64,7 @@ def message(event: Event) -> Message | None:
         data=announce["data"],
         links={role: (job_id, file) for role, (job_id, file) in announce.get("links", {}).items()},
         traceparent=announce.get("traceparent"),
+        chain=announce.get("chain", 0),
     )
 
 
@@ -73,6 +74,8 @@ def _deliveries(event: Event, told: Message, subscriptions: Sequence[Subscriptio
     if url and _job_wants(event, told):
         yield NewDelivery(id=new_id("dlv"), message=told, url=url)
     for each in subscriptions:
+        if told.chain and told.data.get("endpoint_id") == each.endpoint_id:
+            continue  # a telling has changed it: to tell it that could change it again
         if each.account == event.account and wants(each.events, told.type, of_job=event.job_id is not None):
             yield NewDelivery(id=new_id("dlv"), message=told, endpoint_id=each.endpoint_id)
 

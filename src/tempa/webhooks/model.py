@@ -101,6 +101,7 @@ class Endpoint:
     pending: int  # deliveries that wait, parked ones too
     created_at: datetime
     changed_at: datetime
+    of_jobs: bool = False  # made of a job's webhook_url: looked at and resumed, not changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +136,7 @@ class Message:
     data: Mapping[str, Any]
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     traceparent: str | None = None  # of the request that caused it; goes along as a header
+    chain: int = 0  # of an event about an endpoint: webhooks/notices.py
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,6 @@ class ClaimedDelivery:
     endpoint_id: str = ""
     secrets: tuple[SealedSecret, ...] = ()  # of a registered endpoint, newest first; else the account's own
     retry_statuses: frozenset[int] = frozenset()  # 4xx that this endpoint wants retried
-    probe: bool = False  # the one attempt at an endpoint whose deliveries are parked
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,7 @@ class AttemptOutcome:
     timings: Mapping[str, float]
     body_sha256: str
     response_excerpt: bytes
+    hint: str | None = None  # webhooks/hints.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,7 @@ class Attempt:
     timings: Mapping[str, float]
     body_sha256: str | None
     response_excerpt: bytes
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,13 +261,15 @@ class Delivery:
     created_at: datetime
     next_attempt_at: datetime | None
     finished_at: datetime | None
+    discard_reason: str | None = None  # why a person let it go
     healed: bool = False  # it was sent once more by itself, after an outage
     is_spent: bool = False  # cannot be sent again: its payload is past its retention, or its endpoint removed
+    is_overtaken: bool = False  # dead, and a later event of its job was delivered there
 
     @property
     def heals(self) -> bool:
         """Whether it is dead of an outage, and goes out once more by itself."""
-        return self.reason in HEALABLE and not self.healed and not self.is_spent
+        return self.reason in HEALABLE and not (self.healed or self.is_spent or self.is_overtaken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,11 +139,9 @@ def _grown(rate: float, ceiling: float | None) -> float:
     return max(ceiling, rate * _GROWTH_NEAR)
 
 
-def interval_ms(pace: Pace | None, rate_per_second: float | None = None) -> float:
-    """Between two starts, by the pace and by the operator's own rate: the slower counts. 0: any number."""
-    rates = [rate_per_second] if rate_per_second else []
-    rates += [pace.rate_per_second] if pace else []
-    return 1000 / min(rates) if rates else 0.0
+def interval_ms(pace: Pace | None) -> float:
+    """Between two starts. 0: any number may start."""
+    return 1000 / pace.rate_per_second if pace else 0.0
 
 
 def permits(ready_at: float, interval_ms: float, now: int) -> int | None:

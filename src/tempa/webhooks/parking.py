@@ -40,6 +40,7 @@ class Parking:
             try:
                 await self.heal(stop)
                 await self.expire(stop)
+                await self.cancel_stranded(stop)
             except StoreUnavailable:
                 _logger.warning("the store is away; parked deliveries wait for it")
             await pause(stop, self.every_seconds)
@@ -60,6 +61,13 @@ class Parking:
             self.meter.count("tempa_webhook_dead_total", expired, reason=DeadReason.ENDPOINT_DOWN)
             _logger.warning("%d deliveries were parked for too long; they are dead letters now", expired)
         return expired
+
+    async def cancel_stranded(self, stop: asyncio.Event) -> int:
+        """Cancel what waits where nothing is sent any more; how many those were."""
+        canceled = await self._all(lambda: self.store.cancel_stranded(_SLICE), stop)
+        if canceled:
+            _logger.warning("%d deliveries waited at removed endpoints; they are canceled", canceled)
+        return canceled
 
     async def _all(self, one_slice: Callable[[], Awaitable[int]], stop: asyncio.Event) -> int:
         done = 0

@@ -51,7 +51,8 @@ class Answer:
     `connect_timeout`, `unreachable`, `tls`, `timeout`, `reset`, `protocol_error`,
     `headers_too_large`, `invalid_url`, `transport`; and two of the deliverer's own, for what was
     never sent: `too_large` (the body) and `internal` (a fault of ours). `timings` are seconds since
-    the start: `name_lookup`, `connect`, `tls`, `first_byte`, `total`.
+    the start: `name_lookup`, `connect`, `tls`, `first_byte`, `total`. `certificate_expires_at` is when the
+    receiver's certificate ends, where it was shown: in a full TLS handshake, and not on a kept connection.
     """
 
     status: int | None
@@ -60,6 +61,7 @@ class Answer:
     body: bytes = b""
     timings: Mapping[str, float] = field(default_factory=dict)
     peer: str | None = None
+    certificate_expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class WebhookStore(Protocol):
     async def subscriptions(self, accounts: Sequence[str]) -> list[Subscription]: ...
     async def heal(self, limit: int) -> int: ...  # dead letters of endpoints that answer again
     async def expire_parked(self, after_seconds: float, limit: int) -> int: ...  # dead: endpoint_down
+    async def cancel_stranded(self, limit: int) -> int: ...  # what waits at removed endpoints
     async def parked_endpoints(self) -> Mapping[str, int]: ...  # why -> endpoints
     async def line_seconds(self) -> float: ...  # how long something could have been sent already
     async def delivery_counts(self) -> Mapping[str, int]: ...  # status -> deliveries

@@ -1,10 +1,11 @@
 """An outage of a receiver, played on a virtual clock against the very policy that deliveries follow.
 
-What decides here is what decides in the server: `follow`, `full_jitter`, the breaker, the pace. Only the
-store and the network are stand-ins: one endpoint, deliveries taken in the order in which they are due,
-and a receiver that refuses connections until the outage ends and then takes so many a second; what comes
-beyond that, with a tenth of a second's worth to spare, it answers with 503. Times are whole
-milliseconds from the beginning of the outage.
+What follows from an attempt is reckoned by the server's own functions: `follow`, `full_jitter`, the breaker,
+the pace. What its database decides is imitated: which delivery is taken and when, how many may be under way
+(one, while they are parked), what is given up and what is healed. So is the network: one endpoint, and a
+receiver that refuses connections until the outage ends and then takes so many a second; what comes beyond
+that, with a tenth of a second's worth to spare, it answers with 503. Times are whole milliseconds from the
+beginning of the outage.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 RECIPE = RetryPolicy(max_retries=4)  # "five tries in memory": nothing parked, paced, limited or healed
 _SPARE_SECONDS = 0.1
+_PROBES_IN_FLIGHT = 1  # attempts to an endpoint whose breaker is open
+_PARKED_SECONDS_MAX = 72 * 3600.0  # then a parked delivery is dead: `endpoint_down`
 
 _TAKEN = Answer(200, None)
 _FULL = Answer(503, None)
@@ -208,7 +211,7 @@ class _Endpoint:
                 self._start(now)
 
     def _next_start(self) -> float:
-        most = breaker.in_flight_max(self._health, self._scenario.in_flight_max)
+        most = _PROBES_IN_FLIGHT if self._health.is_open else self._scenario.in_flight_max
         if not self._due or len(self._under_way) >= most:
             return math.inf
         paced = math.ceil(self._ready_at) if self._health.pace else 0
@@ -265,7 +268,7 @@ class _Endpoint:
         if self._health.opened_at is None:
             return False
         parked_at = max(delivery.since, self._health.opened_at)
-        return now - parked_at > 1000 * breaker.PARKED_SECONDS_MAX
+        return now - parked_at > 1000 * _PARKED_SECONDS_MAX
 
 
 def _outcome(answer: Answer) -> AttemptOutcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.clock import rfc3339
-from tempa.webhooks.model import DeadReason, DeliveryStatus
+from tempa.webhooks.model import HEALABLE, DeadReason, DeliveryStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,16 @@ _NEXT: dict[DeadReason, str] = {
 }
 _HEALS = "It is sent once more by itself when its endpoint answers again; a re-drive does not wait for that."
 _SPENT = "It cannot be sent again: its payload is past its retention, or its endpoint was removed."
+_OVERTAKEN = (
+    "A later event of its job was delivered there, and a job's events come in order: it is not sent by "
+    "itself. Re-drive it if the receiver needs it."
+)
 _PARKED = (
     "Its endpoint does not answer, or is paused or disabled. It waits there without spending attempts, and "
     "goes out when the endpoint answers again or is resumed."
 )
+
+_REMOVED = "It was canceled when its endpoint was removed."
 
 
 def delivery_view(delivery: Delivery, attempts: Sequence[Attempt] | None = None) -> dict[str, Any]:
@@ -41,6 +47,7 @@ def delivery_view(delivery: Delivery, attempts: Sequence[Attempt] | None = None)
         "status": str(delivery.status),
         "attempt_count": delivery.attempts,
         "reason": str(delivery.reason) if delivery.reason else None,
+        "discard_reason": delivery.discard_reason,
         "what_next": what_next(delivery),
         "created_at": rfc3339(delivery.created_at),
         "next_attempt_at": _time(delivery.next_attempt_at),
@@ -54,15 +61,21 @@ def delivery_view(delivery: Delivery, attempts: Sequence[Attempt] | None = None)
 def what_next(delivery: Delivery) -> str:
     """In words: what will happen to a delivery, or what a person can do."""
     if delivery.status is DeliveryStatus.DEAD and delivery.reason:
-        return _SPENT if delivery.is_spent else what_next_of(delivery.reason, heals=delivery.heals)
+        return _SPENT if delivery.is_spent else _what_next_of_dead(delivery, delivery.reason)
     if delivery.status is DeliveryStatus.PENDING and delivery.next_attempt_at:
         return f"It is sent again at {rfc3339(delivery.next_attempt_at)}."
     return {
         DeliveryStatus.PARKED: _PARKED,
         DeliveryStatus.LEASED: "It is being sent.",
         DeliveryStatus.DELIVERED: "It was delivered.",
-        DeliveryStatus.CANCELED: "It was discarded.",
+        DeliveryStatus.CANCELED: _REMOVED if delivery.discard_reason is None else "It was discarded.",
     }.get(delivery.status, "It waits.")
+
+
+def _what_next_of_dead(delivery: Delivery, reason: DeadReason) -> str:
+    if reason in HEALABLE and delivery.is_overtaken:
+        return _OVERTAKEN
+    return what_next_of(reason, heals=delivery.heals)
 
 
 def what_next_of(reason: DeadReason, *, heals: bool) -> str:
@@ -82,6 +95,7 @@ def attempt_view(attempt: Attempt) -> dict[str, Any]:
         "timings": dict(attempt.timings),
         "body_sha256": attempt.body_sha256,
         "response_excerpt": attempt.response_excerpt.decode(errors="replace"),
+        "hint": attempt.hint,
     }
 
 

@@ -81,7 +81,7 @@ class NoticeBody(BaseModel):
     type: str = Field(description="The same as `event`.")
     id: str = Field(description="The event's id: the `webhook-id` of every attempt.")
     timestamp: int = Field(description="When the event happened, Unix seconds.")
-    data: dict[str, Any] = Field(description="Names at least the `endpoint_id`.")
+    data: dict[str, Any] = Field(description="Names at least the `endpoint_id`; of its URL only the `host`.")
 
 
 class AttemptView(BaseModel):
@@ -96,6 +96,9 @@ class AttemptView(BaseModel):
     timings: dict[str, Any]
     body_sha256: str | None
     response_excerpt: str
+    hint: str | None = Field(
+        None, description="What to do about it: where it redirects to, what to look at; a certificate's end."
+    )
 
 
 class DeliveryView(BaseModel):
@@ -110,6 +113,7 @@ class DeliveryView(BaseModel):
     status: Literal["pending", "leased", "parked", "delivered", "dead", "canceled"]
     attempt_count: int
     reason: str | None
+    discard_reason: str | None = Field(None, description="Why a person gave it up.")
     what_next: str
     created_at: datetime
     next_attempt_at: datetime | None
@@ -134,7 +138,9 @@ class DeadGroupView(BaseModel):
     newest: datetime
     last_http_status: int | None
     last_error: str | None
-    heals: int = Field(0, description="Of them: sent once more by themselves when the endpoint answers again.")
+    heals: int = Field(
+        0, description="Of them: sent once more by themselves when the endpoint answers again."
+    )
     spent: int = Field(0, description="Of them: cannot be sent again, without payload or endpoint.")
     what_next: str
 
@@ -293,7 +299,7 @@ class PublicKey(BaseModel):
 
     kty: Literal["OKP"]
     crv: Literal["Ed25519"]
-    kid: str
+    kid: str = Field(description="The key's thumbprint (RFC 7638): rotations do not change it.")
     x: str
     use: Literal["sig"]
     alg: Literal["EdDSA"]

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ _logger = logging.getLogger(__name__)
 
 READY_FILE = "ready.json"
 _BACKLOG = 2048
+_ACCOUNTS_MAX = 4096  # whose signing secrets are kept at hand, 200 bytes each
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -191,9 +193,11 @@ async def open_parts(
 
 
 def _keyring(credentials: Credentials) -> Keyring:
-    return Keyring(
-        credentials.derive("endpoint secrets"), lambda account: (credentials.signing_secret(account),)
-    )
+    @lru_cache(_ACCOUNTS_MAX)
+    def account_secrets(account: str) -> tuple[str]:
+        return (credentials.signing_secret(account),)
+
+    return Keyring(credentials.derive("endpoint secrets"), account_secrets)
 
 
 def _announce(ready: Ready, ready_files: Iterable[Path], on_ready: Callable[[Ready], None]) -> None:

@@ -20,6 +20,7 @@ from tempa.core.allowances import Allowances
 from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.webhooks.endpoints import Endpoints
+from tempa.wiring import collection
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
 from tempa.wiring.readiness import Readiness
@@ -52,6 +53,7 @@ async def run(
     async with asyncio.TaskGroup() as group:
         group.create_task(run_roles(chosen_roles(parts, roles), stop))
         if listener is None:
+            collection.settle_down()
             announce()
         else:
             group.create_task(_serve_http(parts, roles, listener, files, stop, announce))
@@ -169,6 +171,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        collection.settle_down()
         self._announce()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from tempa.core.accounts import ApiKey, digest, hint, new_secret_key
 from tempa.core.ids import new_id
 from tempa.core.signing import PUBLIC_KEY_PREFIX
+from tempa.webhooks.fanout import FanOut
+from tempa.webhooks.keyring import Keyring
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 PATH = "/v1/webhooks/endpoints"
 URL = "https://hooks.example.com/tempa"
+KEYS = "/.well-known/jwks.json"
 UNKNOWN = "ep_00000000000000000000000000"
 
 
@@ -226,11 +230,60 @@ async def test_ed25519_shows_the_public_key_alone(http: httpx2.AsyncClient, serv
     answer = await http.get("/.well-known/jwks.json", params={"endpoint": made["id"]})
 
     newest, older = answer.json()["keys"]
-    assert (newest["kid"], newest["kty"], newest["crv"]) == (made["id"], "OKP", "Ed25519")
-    assert older["kid"].startswith(made["id"] + ".")
+    assert (newest["kty"], newest["crv"]) == ("OKP", "Ed25519")
     for key, shown in ((newest, rotated), (older, made)):
         raw = base64.urlsafe_b64decode(key["x"] + "=")
         assert PUBLIC_KEY_PREFIX + base64.b64encode(raw).decode() == shown["public_key"]
+
+
+async def test_a_public_key_has_one_id_of_its_own_for_ever(http: httpx2.AsyncClient) -> None:
+    """However many rotations a second sees."""
+    made = await registered(http, signing="ed25519")
+    seen: dict[str, str] = {}
+    for _ in range(5):
+        for key in (await http.get(KEYS, params={"endpoint": made["id"]})).json()["keys"]:
+            assert seen.setdefault(key["x"], key["kid"]) == key["kid"]
+        await http.post(f"{PATH}/{made['id']}/rotate")
+
+    assert len(set(seen.values())) == len(seen) == 5
+
+
+async def test_keys_that_cannot_be_opened_are_no_empty_set(
+    http: httpx2.AsyncClient, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verifier that kept an empty set for minutes would refuse what is right."""
+    made = await registered(http, signing="ed25519")
+    other = Keyring(b"o" * 32, lambda account: [])
+    monkeypatch.setattr(
+        served.app.state,
+        "parts",
+        replace(served.parts, endpoints=replace(served.parts.endpoints, keyring=other)),
+    )
+
+    answer = await http.get(KEYS, params={"endpoint": made["id"]})
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "KEYS_UNAVAILABLE")
+    assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_jobs_url_is_told_from_nothing(http: httpx2.AsyncClient, served: Served) -> None:
+    body = {"engine": "trial", "parameters": {"do": "finish"}, "webhook_url": URL, "cache": "bypass"}
+    assert (await http.post("/v1/models/generate", json=body)).status_code == 202
+    await served.fail(await served.claim(), "FILLET_FAILED")
+    await FanOut(store=served.store, wake=served.parts.wake).drain()
+    (delivery,) = (await http.get("/v1/webhooks/deliveries")).json()["items"]
+    where = f"{PATH}/{delivery['endpoint_id']}"
+
+    refused = [
+        await http.patch(where, json={"description": "x"}),
+        await http.delete(where),
+        *[await http.post(f"{where}/{verb}") for verb in ("rotate", "test", "pause")],
+    ]
+
+    assert {(answer.status_code, answer.json()["code"]) for answer in refused} == {(409, "CONFLICT")}
+    assert "webhook_url" in refused[0].json()["detail"]
+    assert (await http.get(where)).json()["pending"] == 1
+    assert (await http.post(f"{where}/resume")).status_code == 200
 
 
 async def test_other_endpoints_have_no_public_keys(http: httpx2.AsyncClient) -> None:

@@ -118,3 +118,15 @@ async def test_head_asks_for_no_stream(http: httpx2.AsyncClient) -> None:
         200,
         "text/event-stream",
     )
+
+
+async def test_a_position_that_was_never_given_is_refused(served: Served, http: httpx2.AsyncClient) -> None:
+    await a_failed_job(served, http)
+    last = await served.store.last_position()
+    async with streaming(http, after=str(last)) as stream:
+        assert (await stream.next()).id == str(last)
+
+    answer = await http.get(PATH, headers={"Last-Event-ID": str(last + 1)})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "INVALID_REQUEST")
+    assert f"has come to {last}" in answer.json()["detail"]

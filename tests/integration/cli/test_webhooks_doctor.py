@@ -23,7 +23,7 @@ from tempa.core.signing import new_secret
 from tempa.testing.receiver import Receiver
 from tempa.webhooks import WebhookVerificationError, verify
 from tempa.webhooks.ed25519 import new_private_key, public_key_of
-from tests.integration.senders.test_tls import certificate
+from tests.integration.senders.certificates import certificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -181,6 +181,16 @@ async def test_beyond_two_thousand_descriptors_it_works_and_does_not_spin(send: 
         assert time.process_time() - started < 0.3
 
 
+async def test_three_hundred_exchanges_beyond_two_thousand_descriptors_all_end(
+    send: Send, receiver: Receiver
+) -> None:
+    with idle_descriptors(2000):
+        sends = [asyncio.ensure_future(send("/hold")) for _ in range(300)]
+        await asyncio.to_thread(receiver.wait_for, 300)
+        receiver.release()
+        assert [answer.status for answer in await asyncio.gather(*sends)] == [200] * 300
+
+
 async def test_an_endless_body_costs_no_memory(send: Send) -> None:
     await asyncio.gather(*(send("/huge-body") for _ in range(64)))  # buffers that are kept anyway
     before = resident_bytes()

@@ -4,56 +4,21 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import ssl
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from tempa.testing.receiver import Receiver
+from tests.integration.senders.certificates import certificate, secure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tempa.adapters.senders.curl import CurlSender
+    from tempa.testing.receiver import Receiver
 
 Send = Any  # a protocol of conftest.py, which cannot be imported
-
-
-def certificate(folder: Path, *names: x509.GeneralName, days: int = 1) -> Path:
-    """A self-signed certificate with its key, in one file; expired if `days` is negative."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
-    begin = datetime.now(UTC) - timedelta(days=10)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(datetime.now(UTC) + timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path = folder / "receiver.pem"
-    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return path
-
-
-def secure(path: Path) -> Receiver:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return Receiver(tls=context)
 
 
 @pytest.fixture
@@ -111,3 +76,33 @@ async def test_a_handshake_that_stalls_ends_at_the_connect_timeout(send: Send) -
 
 async def test_a_receiver_that_does_not_speak_tls_is_told(send: Send, receiver: Receiver) -> None:
     assert (await send(receiver.url("/ok").replace("http:", "https:"))).error == "tls"
+
+
+async def test_the_certificates_end_is_told_once_of_a_connection(
+    make_sender: Callable[..., CurlSender], send: Send, tmp_path: Path
+) -> None:
+    path = certificate(tmp_path, x509.IPAddress(ipaddress.ip_address("127.0.0.1")), days=9)
+    ends_at = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    with secure(path) as receiver:
+        sender = make_sender(ca_file=str(path))
+        first, second = [await send(receiver.url("/ok"), sender) for _ in range(2)]
+
+    assert (first.status, first.certificate_expires_at) == (200, ends_at)
+    assert "tls" not in second.timings  # on the kept connection
+    assert second.certificate_expires_at is None
+
+
+async def test_a_certificate_with_any_bytes_for_a_name_does_no_harm(
+    make_sender: Callable[..., CurlSender], send: Send, tmp_path: Path
+) -> None:
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    path = certificate(tmp_path, address, x509.OtherName(x509.ObjectIdentifier("1.2.3"), b"\x0c\x02\xff\xfe"))
+    with secure(path) as receiver:
+        answer = await send(receiver.url("/ok"), make_sender(ca_file=str(path)))
+
+    assert answer.status == 200
+    assert answer.certificate_expires_at is not None
+
+
+async def test_without_tls_there_is_no_certificate(send: Send) -> None:
+    assert (await send("/ok")).certificate_expires_at is None

@@ -81,7 +81,9 @@ async def test_an_open_attempt_can_only_be_closed(lived: Path, change: str) -> N
     assert "never changed" in refuse_change(lived, "attempt", change, "outcome is null")
 
 
-@pytest.mark.parametrize("change", ["http_status = 200", "outcome = 'x'", "attempt = 2", "timings = '{}'"])
+@pytest.mark.parametrize(
+    "change", ["http_status = 200", "outcome = 'x'", "attempt = 2", "timings = '{}'", "hint = 'x'"]
+)
 async def test_a_closed_delivery_attempt_is_never_changed(lived: Path, change: str) -> None:
     assert "never changed" in refuse_change(lived, "delivery_attempt", change, "outcome is not null")
 

@@ -55,7 +55,8 @@ HOT = {
     },
     "doubt_untried": {"slow": "INTEGER PRIMARY KEY", "untried": "endpoint_untried"},
     "next_in_line": {"endpoint": "endpoint_next"},
-    "end_delivery_attempt": {"delivery": "sqlite_autoindex_delivery_1"},
+    "lease_deliveries": {"delivery": "INTEGER PRIMARY KEY"},
+    "end_delivery_attempts": {"delivery": "sqlite_autoindex_delivery_1"},
     "free_deliveries": {"delivery": "delivery_leased"},
     "list_deliveries": {"delivery": "delivery_account"},
     "prune_endpoint": {"delivery": "delivery_endpoint"},
@@ -193,6 +194,22 @@ def test_a_backlog_at_one_endpoint_makes_no_claim_dearer(database: sqlite3.Conne
         assert _cost(database, "due_deliveries", **CLAIM) < 3000
         _rejoin(database, 1)
         assert _cost(database, "rejoin_line", endpoint_number=1, now=10) < 300
+
+
+def test_an_endpoint_that_has_all_it_may_have_is_not_asked_for_its_backlog(
+    database: sqlite3.Connection,
+) -> None:
+    """20,000 pending there, and four in flight."""
+    _pile_up_deliveries(database)
+    database.execute(
+        """
+        update delivery
+        set status = 'leased', lease_until = 1
+        where number in (select number from delivery where status = 'pending' and endpoint_number = 1 limit 4)
+        """
+    )
+
+    assert _cost(database, "rejoin_line", endpoint_number=1, now=10) < 300
 
 
 @pytest.mark.parametrize("hosts", [1, 100, 20_000])

@@ -177,6 +177,9 @@ class FakeJobs:
         mine = (event for event in self.events if event.account == account)
         return [event for event in mine if event.position is not None and event.position > after][:limit]
 
+    async def last_position(self) -> int:
+        return max((event.position or 0 for event in self.events), default=0)
+
     async def cancel(self, account: str, job_id: str) -> tuple[CancelOutcome, Job] | None:
         job = await self.job(account, job_id)
         if job is None:

@@ -369,6 +369,22 @@ async def test_a_position_that_is_none_is_422(http: httpx2.AsyncClient, after: s
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/after")
 
 
+@pytest.mark.parametrize("name", ["after", "cursor"])
+async def test_a_position_that_was_never_given_is_422(
+    world: World, http: httpx2.AsyncClient, name: str
+) -> None:
+    await world.a_job(account="other")
+    last = world.jobs.events[-1].position or 0
+    assert (await http.get(f"/v1/events?{name}={last}")).status_code == 200  # given, though to others
+
+    answer = await http.get(f"/v1/events?{name}={last + 1}")
+
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert (error["pointer"], error["limit"]) == (f"/{name}", last)
+    assert f"has come to {last}" in error["message"]
+
+
 @pytest.mark.parametrize("job_id", ["nonsense", "cad_%00", "cad_" + "0" * 25, "cad_" + "o" * 26])
 async def test_what_is_no_id_never_reaches_the_store(
     world: World, http: httpx2.AsyncClient, job_id: str

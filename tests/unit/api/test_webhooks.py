@@ -49,6 +49,7 @@ AN_ATTEMPT = Attempt(
     timings={"total": 0.012},
     body_sha256="00",
     response_excerpt=b"gone \xff",
+    hint="It says that it is gone for good.",
 )
 
 
@@ -74,6 +75,21 @@ async def test_a_delivery_shows_its_attempts(world: World, http: httpx2.AsyncCli
     record = DeliveryRecord.model_validate_json(answer.content)
     assert record.attempts[0].http_status == 410
     assert answer.json()["attempts"][0]["response_excerpt"] == "gone \ufffd"
+    assert answer.json()["attempts"][0]["hint"] == "It says that it is gone for good."
+
+
+async def test_a_canceled_delivery_says_why(world: World, http: httpx2.AsyncClient) -> None:
+    canceled = {"status": DeliveryStatus.CANCELED, "finished_at": NOW}
+    discarded = a_delivery(**canceled, discard_reason="receiver is gone")
+    removed = a_delivery(**canceled, reason=None)
+    world.webhooks.rows = [(discarded, []), (removed, [])]
+
+    seen = [(await http.get(f"/v1/webhooks/deliveries/{one.id}")).json() for one in (discarded, removed)]
+
+    assert [(one["discard_reason"], one["what_next"]) for one in seen] == [
+        ("receiver is gone", "It was discarded."),
+        (None, "It was canceled when its endpoint was removed."),
+    ]
 
 
 @pytest.mark.parametrize("delivery_id", ["dlv_00000000000000000000000000", "x", "%00"])
@@ -115,10 +131,10 @@ async def test_dead_letters_come_in_groups_and_by_group(world: World, http: http
 async def test_a_dry_run_counts_and_a_paced_redrive_sends(world: World, http: httpx2.AsyncClient) -> None:
     world.webhooks.rows = [(a_delivery(), [])] * 3
     dry = await http.post(f"{DEAD_LETTERS}/redrive", json={"endpoint_id": "ep_1", "dry_run": True})
-    assert (dry.status_code, dry.json()) == (200, {"matched": 3, "redriven": 0, "spent": 0})
+    assert (dry.status_code, dry.json()) == (200, {"matched": 3, "redriven": 0})
     body = {"since": "2026-11-30T13:00:00+01:00", "rate_per_second": 4}
     sent = await http.post(f"{DEAD_LETTERS}/redrive", json=body)
-    assert sent.json() == {"matched": 3, "redriven": 3, "spent": 0}
+    assert sent.json() == {"matched": 3, "redriven": 3}
     since = datetime(2026, 11, 30, 12, tzinfo=UTC)
     assert world.webhooks.asked == [DeadFilter(endpoint_id="ep_1"), DeadFilter(since=since), 0.25]
 

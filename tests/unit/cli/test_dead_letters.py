@@ -47,6 +47,16 @@ def test_groups_are_listed(server: FakeServer, tempa: Terminal) -> None:
     assert json.loads(tempa.run("dead-letters", "ls").stdout)["items"][0]["count"] == 12
 
 
+def test_each_group_has_its_own_advice(server: FakeServer, tempa: Terminal) -> None:
+    """Groups of one reason may differ: one heals by itself, of the other the endpoint is gone."""
+    other = {**GROUP, "group": "grp_2", "what_next": "It cannot be sent again."}
+    server.on_json(DEAD_LETTERS, {"items": [GROUP, other], "next_cursor": None})
+
+    shown = tempa.show("dead-letters", "ls").stdout.splitlines()
+
+    assert shown[-2:] == [f"grp_1: {GROUP['what_next']}", "grp_2: It cannot be sent again."]
+
+
 def test_no_dead_letters_is_good_news(server: FakeServer, tempa: Terminal) -> None:
     server.on_json(DEAD_LETTERS, {"items": [], "next_cursor": None})
 
@@ -101,7 +111,32 @@ def test_a_delivery_is_shown_with_every_attempt(server: FakeServer, tempa: Termi
         assert words in first[1]
     for words in ("dead", "3", "connection refused"):
         assert words in second[1]
-    assert json.loads(tempa.show("dead-letters", "show", "dlv_1", "--json").stdout)["attempts"] == ATTEMPTS
+    document = json.loads(tempa.show("dead-letters", "show", "dlv_1", "--json").stdout)
+    assert document["attempts"] == ATTEMPTS
+
+
+def test_hints_are_shown_once_with_their_attempts(server: FakeServer, tempa: Terminal) -> None:
+    first, last = ATTEMPTS
+    hinted = [{**first, "hint": "redirects_to /a\x1b[31m"}, last, {**last, "attempt": 3, "hint": "Look."}]
+    again = {**first, "attempt": 4, "hint": hinted[0]["hint"]}
+    server.on_json("GET /v1/webhooks/deliveries/dlv_1", {**LETTER, "attempts": [*hinted, again]})
+
+    lines = tempa.show("dead-letters", "show", "dlv_1").stdout.splitlines()
+
+    assert lines[-2:] == ["  1, 4: redirects_to /a?[31m", "  3: Look."]
+
+
+def test_what_was_discarded_shows_why_and_what_is_of_no_job_names_none(
+    server: FakeServer, tempa: Terminal
+) -> None:
+    discarded = {**LETTER, "status": "canceled", "discard_reason": "receiver is gone"}
+    record = {**discarded, "type": "webhook.test", "job_id": None, "attempts": []}
+    server.on_json("GET /v1/webhooks/deliveries/dlv_1", record)
+
+    lines = tempa.show("dead-letters", "show", "dlv_1").stdout.splitlines()
+
+    assert lines[1] == "  webhook.test, to https://shop.example/hook"
+    assert lines[3] == "  discarded: receiver is gone"
 
 
 def test_a_group_that_is_not_there_is_told(server: FakeServer, tempa: Terminal) -> None:

@@ -183,3 +183,50 @@ def test_an_address_must_mean_one_endpoint(server: FakeServer, tempa: Terminal) 
     none = tempa.show("webhooks", "test", "https://other.example/")
     assert none.exit_code == 2
     assert "endpoints add" in none.stderr
+
+
+@pytest.mark.parametrize(("status", "slug"), [(404, "not-found"), (409, "conflict")])
+def test_what_cannot_be_tested_is_told_from_a_test_that_was_not_taken(
+    server: FakeServer, tempa: Terminal, status: int, slug: str
+) -> None:
+    server.refuse(f"POST {PATH}/ep_9/test", status, slug, "There is no endpoint ep_9.")
+    result = tempa.run("webhooks", "test", "ep_9")
+    assert (result.exit_code, result.stderr) == (2, "There is no endpoint ep_9.\n")
+
+
+def test_a_test_shows_the_hint(server: FakeServer, tempa: Terminal) -> None:
+    refused = {**REFUSED, "attempts": [{**REFUSED["attempts"][0], "hint": "Has it the secret?"}]}
+    server.on_json(f"POST {PATH}/ep_1/test", {"delivery_id": "dlv_1", "event_id": "evt_1"}, status=202)
+    server.on_json("GET /v1/webhooks/deliveries/dlv_1", refused)
+    assert tempa.show("webhooks", "test", "ep_1").stdout.endswith("  Has it the secret?\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        (["--url", "https://new.example/"], {"url": "https://new.example/"}),
+        (["--event", "job.failed", "--event", "endpoint.*"], {"events": ["job.failed", "endpoint.*"]}),
+        (["--default-events"], {"events": None}),
+        (["--description", ""], {"description": ""}),
+        (["--retry-status", "404", "--max-in-flight", "8"], {"retry_statuses": [404], "max_in_flight": 8}),
+        (["--no-retry-status"], {"retry_statuses": []}),
+        (["--rate", "2.5"], {"rate_per_second": 2.5}),
+        (["--no-rate"], {"rate_per_second": None}),
+    ],
+    ids=" ".join,
+)
+def test_only_what_is_said_is_changed(
+    server: FakeServer, tempa: Terminal, options: list[str], body: dict[str, Any]
+) -> None:
+    server.on_json(f"PATCH {PATH}/ep_1", VIEW)
+    shown = tempa.show("webhooks", "endpoints", "set", "ep_1", *options)
+    assert shown.stdout.startswith("ep_1  active  ")
+    assert server.body() == body
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--rate", "1", "--no-rate"], ["--event", "job.failed", "--default-events"]], ids=" ".join
+)
+def test_a_change_must_be_clear(server: FakeServer, tempa: Terminal, options: list[str]) -> None:
+    assert tempa.run("webhooks", "endpoints", "set", "ep_1", *options).exit_code == 2
+    assert server.requests == []

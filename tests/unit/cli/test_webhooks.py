@@ -6,13 +6,14 @@ import json
 import os
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 from standardwebhooks import Webhook
 
 from tempa.cli.signatures import check
 from tempa.core.signing import hex_signature
+from tempa.testing.receiver import Received
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +91,67 @@ def test_without_the_plain_signature_the_other_one_is_looked_at() -> None:
 
     assert (verdict.reason, verdict.hex_matches) == ("no_match", None)
     assert "ends in a line break" in (verdict.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("secret", "hint"),
+    [(SECRET, None), (SECRET.removeprefix("whsec_"), "whsec_ included")],
+    ids=["whole", "without-whsec"],
+)
+def test_a_secret_without_its_prefix_explains_the_plain_signature(secret: str, hint: str | None) -> None:
+    """The standard signature reads the secret with or without it, the plain one as it stands."""
+    verdict = check(BODY, signed(), [secret])
+
+    assert verdict.verifies
+    assert verdict.hex_matches is (hint is None)
+    assert (verdict.hint is None) if hint is None else (hint in (verdict.hint or ""))
+
+
+def test_another_plain_signature_is_no_matter_of_the_prefix() -> None:
+    headers = {**signed(), "X-Webhook-Signature": "ab" * 32}
+    assert check(BODY, headers, [SECRET.removeprefix("whsec_")]).hint is None
+
+
+class OneDelivery:
+    """A receiver that has got one, of this body."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __call__(self, port: int) -> OneDelivery:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:1{path}"
+
+    def wait_for(self, _count: int, _seconds: float) -> list[Received]:
+        return [Received("POST", "/ok", signed(self._body), self._body, 0.0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ({"job_id": "cad_1", "status": "failed"}, "x.y  cad_1  failed"),
+        ({"job_id": None, "delivery_id": "dlv_1", "endpoint_id": "ep_1"}, "x.y  ep_1"),
+        ({"endpoint_id": "ep_1"}, "x.y  ep_1"),
+        ({}, "x.y"),
+        ("none", "x.y"),
+    ],
+)
+def test_what_is_heard_is_named_by_what_it_is_about(
+    tempa: Terminal, monkeypatch: pytest.MonkeyPatch, data: object, line: str
+) -> None:
+    body = json.dumps({"type": "x.y", "id": "evt_1", "data": data}).encode()
+    monkeypatch.setattr("tempa.testing.receiver.Receiver", OneDelivery(body))
+
+    heard = tempa.show("webhooks", "listen", "--secret", SECRET, "--count", "1").stdout
+
+    assert heard.splitlines()[0] == line
 
 
 class TestTheCommand:

@@ -1,4 +1,4 @@
-"""Group commit on PostgreSQL: who travels together, and who suffers from whom."""
+"""Many callers, one transaction: who travels together, and who suffers from whom."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tempa.adapters.stores.postgres.batches import BATCH_MAX, Batches
+from tempa.adapters.stores.commands.batches import BATCH_MAX, Batches
 from tempa.core.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Server:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = asyncio.Event()
-        self.lines = Batches(self.write, key=lambda item: item, retry_alone=self.is_its_own)
+        self.lines = Batches(self.write, key=lambda item: item)
 
     async def write(self, items: Sequence[str]) -> list[str]:
         self.batches.append(list(items))
@@ -38,10 +38,6 @@ class Server:
             raise ValueError("bad")
         self.written += items
         return [f"wrote {item}" for item in items]
-
-    @staticmethod
-    def is_its_own(error: Exception) -> bool:
-        return not isinstance(error, StoreUnavailable)
 
     async def hold_first(self) -> asyncio.Task[str]:
         """One item under way: whatever comes now waits for the next batch."""

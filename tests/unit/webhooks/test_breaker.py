@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tempa.core.retry import RetryPolicy
 from tempa.webhooks import pace as paces
-from tempa.webhooks.breaker import After, Change, Health, Result, Verdict, after, in_flight_max, verdict_of
+from tempa.webhooks.breaker import After, Change, Health, Result, Verdict, after, owing, verdict_of
 from tempa.webhooks.model import AttemptOutcome, DeadReason, DeliveryStatus, Next
 
 TAKEN, REFUSED, FAILED, GONE = Verdict
@@ -92,9 +93,9 @@ def test_success_after_success_is_no_news() -> None:
     assert one(Health(), 1, TAKEN, started_at=T0, at=T0) == After(Health())
 
 
-def test_gone_is_told_and_leaves_nothing() -> None:
-    for health in (Health(), opened()):
-        assert one(health, 7, GONE, started_at=T0, at=T0 + 1) == After(Health(), change=Change.DISABLED)
+def test_gone_is_told_and_leaves_nothing_but_what_is_owed() -> None:
+    for health, left in ((Health(), Health()), (opened(), owing(Health()))):
+        assert one(health, 7, GONE, started_at=T0, at=T0 + 1) == After(left, change=Change.DISABLED)
 
 
 def test_the_wait_for_a_probe_has_the_retry_policys_growing_ceiling() -> None:
@@ -234,7 +235,21 @@ def test_a_healthy_endpoint_is_stored_as_nothing() -> None:
     assert Health.of(None) == Health()
 
 
-@pytest.mark.parametrize("usual", [1, 4, 64])
-def test_one_at_a_time_asks_whether_it_is_back(usual: int) -> None:
-    assert in_flight_max(Health(), usual) == usual
-    assert in_flight_max(opened(), usual) == 1
+@pytest.mark.parametrize("health", [Health(), opened(), told((1, FAILED))[0]])
+@pytest.mark.parametrize("verdict", [REFUSED, FAILED])
+def test_a_success_heals_what_was_exhausted_whoever_was_to_blame(health: Health, verdict: Verdict) -> None:
+    """An attempt of the last that failed by a fault of ours tells nothing of the endpoint."""
+    last = Result(delivery=7, verdict=verdict, started_at=T0 + 1, at=T0 + 1, exhausted=True)
+    died = after(health, last, POLICY, Fixed())
+    assert died.health == owing(after(health, replace(last, exhausted=False), POLICY, Fixed()).health)
+    taken = one(died.health, 8, TAKEN, started_at=T0 + 2, at=T0 + 2)
+    assert (taken.heals, taken.health.owes) == (True, False)
+
+
+def test_healing_what_is_owed_is_no_recovery() -> None:
+    assert one(owing(Health()), 1, TAKEN, started_at=T0, at=T0) == After(Health(), heals=True)
+
+
+def test_what_is_owed_outlives_a_failure_and_410() -> None:
+    health, changes = told((1, FAILED), (2, FAILED), (3, FAILED), (4, GONE), health=owing(Health()))
+    assert (health, changes[-1]) == (owing(Health()), Change.DISABLED)

@@ -116,16 +116,17 @@ def test_no_retry_after_breaks_anything(header: str) -> None:
 
 
 def test_retry_after_holds_the_endpoint_and_the_jitter_comes_on_top() -> None:
+    """The delivery itself waits for no more than its jitter: what ends the hold lets it go too."""
     then = after(429, retry_after="120")
-    assert then.hold_seconds == 120
-    assert 120 <= then.delay_seconds <= 122
+    assert 0 < then.delay_seconds <= 2
+    assert then.hold_seconds == 120 + then.delay_seconds
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after_on_the_last_answer_holds_the_endpoint_still(status: int) -> None:
     then = after(status, spent=5, retry_after="120")
     assert (then.status, then.reason) == (DeliveryStatus.DEAD, DeadReason.EXHAUSTED)
-    assert then.hold_seconds == 120
+    assert 120 < then.hold_seconds <= 180
 
 
 class FixedLinks:

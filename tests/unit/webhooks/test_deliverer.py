@@ -297,11 +297,11 @@ async def test_no_more_are_in_flight_than_may_be() -> None:
 
 async def test_one_claim_takes_a_few_and_the_next_one_follows_at_once() -> None:
     store, sender, clock = FakeStore(), FakeSender(OK), ManualClock()
-    store.due = [a_claim(number) for number in range(200)]
+    store.due = [a_claim(number) for number in range(300)]
     async with running(a_deliverer(store, sender, clock)):
-        await store.wait_for(lambda: len(store.settled) == 200)
+        await store.wait_for(lambda: len(store.settled) == 300)
 
-    assert max(store.limits) == 64
+    assert max(store.limits) == 128
     assert clock.monotonic() == 0
 
 

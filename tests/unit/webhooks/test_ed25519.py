@@ -19,6 +19,7 @@ from tempa.webhooks.ed25519 import (
     sign,
     verifies,
 )
+from tempa.webhooks.endpoint_views import public_key_view
 from tempa.webhooks.signing import signature_entry, webhook_headers
 
 P = 2**255 - 19
@@ -150,3 +151,18 @@ def test_what_is_no_private_key_does_not_sign(key: str) -> None:
 def test_core_alone_signs_by_no_key_rather_than_wrongly() -> None:
     with pytest.raises(ValueError, match="base64"):
         core.webhook_headers([new_private_key()], "evt_1", 1, b"{}")
+
+
+def test_a_key_goes_by_its_thumbprint() -> None:
+    """RFC 8037, appendices A.2 and A.3."""
+    x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+    key = "whpk_" + base64.b64encode(base64.urlsafe_b64decode(x + "=")).decode()
+
+    assert public_key_view(key) == {
+        "kty": "OKP",
+        "crv": "Ed25519",
+        "x": x,
+        "kid": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k",
+        "use": "sig",
+        "alg": "EdDSA",
+    }

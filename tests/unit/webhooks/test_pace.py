@@ -191,17 +191,9 @@ def test_it_never_ends_with_a_refusal(answers: list[tuple[bool, int]]) -> None:
         assert taken or pace is not None
 
 
-@pytest.mark.parametrize(
-    ("pace", "own", "interval"),
-    [
-        (None, None, 0), (None, 4, 250), (paces.start(T0), None, 200),
-        (paces.start(T0), 50, 200), (paces.start(T0), 2, 500),
-    ],
-)  # fmt: skip
-def test_of_pace_and_the_operators_rate_the_slower_counts(
-    pace: Pace | None, own: float | None, interval: float
-) -> None:
-    assert paces.interval_ms(pace, own) == interval
+@pytest.mark.parametrize(("pace", "interval"), [(None, 0), (paces.start(T0), 200)])
+def test_a_pace_spaces_the_starts(pace: Pace | None, interval: float) -> None:
+    assert paces.interval_ms(pace) == interval
 
 
 def test_without_a_rate_any_number_may_start() -> None:

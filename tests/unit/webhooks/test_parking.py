@@ -43,6 +43,9 @@ class Shelf:
     async def expire_parked(self, after_seconds: float, limit: int) -> int:
         return self._take("expire", after_seconds, limit)
 
+    async def cancel_stranded(self, limit: int) -> int:
+        return self._take("stranded", None, limit)
+
     async def prune_payloads(self, before: datetime, limit: int) -> int:
         return self._take("payloads", before, limit)
 
@@ -70,13 +73,15 @@ async def until_looked(shelf: Shelf, run: Callable[[asyncio.Event], Awaitable[No
 
 
 async def test_all_is_healed_and_all_that_is_late_expires_in_slices() -> None:
-    shelf, meter = Shelf(heal=450, expire=201), Tally()
+    shelf, meter = Shelf(heal=450, expire=201, stranded=1), Tally()
     role = parking(shelf, meter)
 
     assert await role.heal(asyncio.Event()) == 450
     assert await role.expire(asyncio.Event()) == 201
+    assert await role.cancel_stranded(asyncio.Event()) == 1
 
-    assert [what for what, _ in shelf.asked] == ["heal"] * 4 + ["expire"] * 3
+    asked = [what for what, _ in shelf.asked]
+    assert asked == ["heal"] * 4 + ["expire"] * 3 + ["stranded"] * 2
     assert {argument for what, argument in shelf.asked if what == "expire"} == {72 * 3600}
     assert meter.counted == {"tempa_webhook_healed_total": 450, "tempa_webhook_dead_total": 201}
 
@@ -89,12 +94,12 @@ async def test_a_stop_ends_it_between_two_slices() -> None:
 
 
 async def test_while_the_store_is_away_it_goes_on_looking() -> None:
-    shelf = Shelf(heal=3)
+    shelf = Shelf(heal=3, stranded=2)
     shelf.away = 2
 
-    await until_looked(shelf, parking(shelf, Tally()).run, 5)
+    await until_looked(shelf, parking(shelf, Tally()).run, 6)
 
-    assert shelf.left["heal"] == 0
+    assert (shelf.left["heal"], shelf.left["stranded"]) == (0, 0)
 
 
 @pytest.mark.parametrize("hours", [1.0, 72.0])

@@ -238,7 +238,7 @@ class RedriveContract:
 
         delivery = await _one(bench, made[0])
         assert (delivery.status, delivery.finished_at) == (DeliveryStatus.CANCELED, bench.clock.now())
-        assert delivery.reason is DeadReason.EXHAUSTED
+        assert (delivery.reason, delivery.discard_reason) == (DeadReason.EXHAUSTED, "receiver is gone")
         assert await bench.store.redrive(ACCOUNT, DeadFilter(delivery_ids=tuple(made)), 0.0) == 1
         assert (await _one(bench, made[0])).status is DeliveryStatus.CANCELED
 

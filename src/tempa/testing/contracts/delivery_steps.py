@@ -67,7 +67,8 @@ async def bring_back(bench: StoreBench, url: str = URL) -> None:
     """The next probe is taken."""
     bench.clock.advance(60.0)
     (probe,) = await bench.take()
-    assert (probe.probe, probe.url) == (True, url)
+    assert probe.url == url
+    assert (await endpoint_of(bench, probe.id)).parked_at is not None
     assert await settle(bench, probe, DELIVERED, http_status=200)
 
 

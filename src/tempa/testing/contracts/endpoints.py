@@ -133,7 +133,8 @@ class EndpointRegistryContract:
         seen = await bench.store.endpoint(ACCOUNT, found.endpoint_id)
 
         assert seen is not None
-        assert (seen.url, seen.secrets, seen.pending) == (URL, (), 1)
+        assert (seen.url, seen.secrets, seen.pending, seen.of_jobs) == (URL, (), 1, True)
+        assert not (await register(bench)).of_jobs
         change = EndpointChange(values={"description": "mine"})
         assert await bench.store.change_endpoint(ACCOUNT, seen.id, change) is None
         assert await bench.store.pause_endpoint(ACCOUNT, seen.id) is None
@@ -247,7 +248,8 @@ class EndpointDeliveryContract:
             (waiting, DeliveryStatus.CANCELED),
             (spared, DeliveryStatus.PENDING),
         ):
-            assert (await with_attempts(bench, delivery_id))[0].status is status
+            found, _ = await with_attempts(bench, delivery_id)
+            assert (found.status, found.discard_reason) == (status, None)
 
     async def test_a_removed_one_is_gone_and_gets_nothing_more(self, bench: StoreBench) -> None:
         endpoint = await register(bench)

@@ -149,6 +149,16 @@ class FeedContract:
         assert await bench.store.feed(ACCOUNT, 0, 1) == feed[:1]
         assert await bench.store.feed(ACCOUNT, feed[1].position or 0, 10) == []
 
+    async def test_the_last_position_is_that_of_any_account(self, bench: StoreBench) -> None:
+        assert await bench.store.last_position() == 0
+        await bench.admit()
+        await bench.admit(account=OTHER_ACCOUNT)
+        assert await bench.store.last_position() == 0  # not fanned out yet
+        await bench.plan()
+
+        (theirs,) = await bench.store.feed(OTHER_ACCOUNT, 0, 10)
+        assert await bench.store.last_position() == theirs.position
+
     async def test_fanning_out_twice_changes_nothing(self, bench: StoreBench) -> None:
         await bench.admit()
         (event,) = await bench.store.unplanned(10)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tempa.core.work import DELIVERIES, EVENTS
 from tempa.testing.contracts.delivery_steps import (
     OTHER_URL,
@@ -19,13 +17,14 @@ from tempa.testing.contracts.delivery_steps import (
 )
 from tempa.testing.contracts.endpoints import plan_to, register
 from tempa.testing.contracts.samples import ACCOUNT, DELIVERED, EXHAUSTED, REFUSED, pending
-from tempa.webhooks.fanout import plan
-from tempa.webhooks.model import DeadReason, DeliveryStatus, Subscription
+from tempa.webhooks.model import DeadReason, DeliveryStatus
+from tempa.webhooks.room import host_of
 
 if TYPE_CHECKING:
     from tempa.testing.contracts.bench import StoreBench
-    from tempa.webhooks.model import ClaimedDelivery, Next
+    from tempa.webhooks.model import ClaimedDelivery
 
+HOST = host_of(URL)
 PARKED_SECONDS = 72 * 3600.0
 
 
@@ -231,7 +230,8 @@ class NoticeContract:
         assert [kind for kind, _ in opened] == ["endpoint.failing", "endpoint.opened"]
         assert [kind for kind, _ in recovered] == ["endpoint.recovered"]
         assert {data["endpoint_id"] for _, data in (*opened, *recovered)} == {endpoint.id}
-        assert {data["url"] for _, data in (*opened, *recovered)} == {URL}
+        assert {data["host"] for _, data in (*opened, *recovered)} == {HOST}
+        assert not [data for _, data in (*opened, *recovered) if URL in str(data)]
         assert [data["failures"] for _, data in (*opened, *recovered)] == [1, 3, 3]
         assert [data["http_status"] for _, data in opened] == [503, 503]
         assert opened[0][1]["parked_since"] is None
@@ -265,26 +265,11 @@ class NoticeContract:
             "type": delivery.type,
             "job_id": delivery.job_id,
             "endpoint_id": delivery.endpoint_id,
-            "url": URL,
+            "host": HOST,
             "reason": "refused",
             "attempts": 1,
             "what_next": "The receiver refused it for good. Mend the receiver, then re-drive.",
         }
-
-    @pytest.mark.parametrize("then", [pending(60.0), EXHAUSTED, REFUSED])
-    async def test_what_such_a_delivery_comes_to_is_never_told(self, bench: StoreBench, then: Next) -> None:
-        endpoint = await register(bench, in_flight_max=1)
-        await _die(bench, 1, OTHER_URL)
-        subscription = Subscription(endpoint.id, ACCOUNT, ("endpoint.*", "delivery.*"))
-        events = await bench.store.unplanned(10)
-        await bench.store.fan_out([plan(event, [subscription]) for event in events])
-        for number in range(2):
-            claimed = (await bench.take(10))[0]
-            assert claimed.message.type == ("endpoint.failing", "delivery.dead")[number]
-            assert claimed.message.data["url"] == OTHER_URL
-            await settle(bench, claimed, then)
-
-        assert await told(bench) == []
 
     async def test_an_outcome_that_is_not_taken_tells_nothing(self, bench: StoreBench) -> None:
         await bench.deliveries_to(URL)

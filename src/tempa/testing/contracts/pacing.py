@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tempa.testing.contracts.bench import ROOMY
-from tempa.testing.contracts.delivery_steps import bring_back, settle, take_down
+from tempa.testing.contracts.delivery_steps import bring_back, endpoint_of, settle, take_down
 from tempa.testing.contracts.endpoints import change, plan_to, register
 from tempa.testing.contracts.samples import DELIVERED, LEASE_SECONDS, pending
 from tempa.webhooks.room import Room
@@ -122,7 +122,7 @@ class RecoveryPaceContract:
             bench.clock.advance(1.0)
         bench.clock.advance(1.0)
         (probe,) = await bench.take(10)
-        assert probe.probe
+        assert (await endpoint_of(bench, probe.id)).parked_at is not None
         await settle(bench, probe, replace(DELIVERED))
         bench.clock.advance(1.0)
 

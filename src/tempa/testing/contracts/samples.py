@@ -149,4 +149,5 @@ def an_outcome(
         timings={"name_lookup": 0.001, "connect": 0.002, "total": 0.041},
         body_sha256="cd" * 32,
         response_excerpt=b"\x00busy \xff",
+        hint="redirects_to /é",
     )

@@ -34,8 +34,12 @@ from tempa.testing.contracts.jobs import (
     RetentionContract,
 )
 from tempa.testing.contracts.keys import KeyContract
+from tempa.testing.contracts.moved_endpoints import LateAnswerContract, NewBeginningContract
+from tempa.testing.contracts.outcomes import OutcomesAtOnceContract
 from tempa.testing.contracts.pacing import EndpointLimitContract, RecoveryPaceContract
 from tempa.testing.contracts.retention import PruneBoundContract, PruneJobsContract, TombstoneContract
+from tempa.testing.contracts.second_rounds import OvertakenContract, OwedContract
+from tempa.testing.contracts.told_of_others import ToldOfOthersContract
 
 __all__ = [
     "AccountStoreContract",
@@ -84,6 +88,7 @@ class WebhookStoreContract(
     DeliveryDueContract,
     DeliveryOrderContract,
     DeliverySettleContract,
+    OutcomesAtOnceContract,
     DeliveryListContract,
     DeadLetterContract,
     RedriveContract,
@@ -96,8 +101,13 @@ class WebhookStoreContract(
     EndpointLimitContract,
     RecoveryPaceContract,
     HealContract,
+    OwedContract,
+    OvertakenContract,
     ExpireContract,
     NoticeContract,
+    ToldOfOthersContract,
+    NewBeginningContract,
+    LateAnswerContract,
     PayloadContract,
     NoticeRetentionContract,
 ):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pycurl
 
+from tempa.adapters.senders.curl.certificates import expires_at
 from tempa.adapters.senders.curl.errors import error_name
 from tempa.adapters.senders.curl.response import Response
 from tempa.core.addresses import refused
@@ -66,8 +67,15 @@ class Transfer:
         response, timings = self._response, self._timings()
         if response.status is None or self._blocked:
             return Answer(None, self._error(code), timings=timings)
-        peer = self.curl.getinfo(pycurl.PRIMARY_IP)
-        return Answer(response.status, None, response.headers(), bytes(response.body), timings, peer)
+        return Answer(
+            response.status,
+            None,
+            response.headers(),
+            bytes(response.body),
+            timings,
+            self.curl.getinfo(pycurl.PRIMARY_IP),
+            expires_at(self.curl) if "tls" in timings else None,
+        )
 
     def close(self) -> None:
         """Free the handle. It and this object hold each other by the callbacks: that ends here."""
@@ -104,6 +112,7 @@ class Transfer:
         curl.setopt(pycurl.MAXAGE_CONN, _IDLE_SECONDS)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _milliseconds(rules.connect_timeout_seconds))
         curl.setopt(pycurl.USERAGENT, rules.user_agent)
+        curl.setopt(pycurl.OPT_CERTINFO, 1)
         if rules.ca_file is not None:
             curl.setopt(pycurl.CAINFO, rules.ca_file)
 

@@ -10,9 +10,11 @@ from tempa.adapters.stores.commands.deliveries import DeliveriesPart
 from tempa.adapters.stores.commands.delivery_retention import DeliveryRetentionPart
 from tempa.adapters.stores.commands.endpoints import EndpointsPart
 from tempa.adapters.stores.commands.estimates import EstimatesPart
+from tempa.adapters.stores.commands.feed import FeedPart
 from tempa.adapters.stores.commands.files import FilesPart
 from tempa.adapters.stores.commands.jobs import JobsPart
 from tempa.adapters.stores.commands.keys import KeysPart
+from tempa.adapters.stores.commands.outcomes import OutcomesPart
 from tempa.adapters.stores.commands.parking import ParkingPart
 from tempa.adapters.stores.commands.retention import RetentionPart
 
@@ -21,9 +23,11 @@ class Commands(
     ClaimsPart,
     AttemptsPart,
     JobsPart,
+    FeedPart,
     FilesPart,
     RetentionPart,
     DeliveriesPart,
+    OutcomesPart,
     DeadLettersPart,
     ParkingPart,
     DeliveryRetentionPart,

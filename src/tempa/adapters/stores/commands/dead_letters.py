@@ -162,6 +162,8 @@ def _letters(account: str, which: DeadFilter) -> Flow[list[_Letter]]:
 
 
 def _redrive(rows: list[dict[str, int]], endpoints: Collection[int]) -> Flow[Done[int]]:
+    """No claim meanwhile, as with healing: no later event of a job may pass one that begins anew."""
+    yield ASK.lock_deliveries()
     yield ASK.lock_endpoints(numbers=encode(sorted(endpoints)))  # first, as who heals them does
     driven = yield ASK.redrive(rows)
     moment = yield MOMENT

@@ -1,4 +1,4 @@
-"""The life of a delivery: planned from an event, attempted, delivered or dead."""
+"""A delivery's way out of the house: planned from an event, then claimed. What comes of it: outcomes.py."""
 
 from __future__ import annotations
 
@@ -8,34 +8,27 @@ from typing import TYPE_CHECKING, Any
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.gate import Gate, permitted
 from tempa.adapters.stores.commands.goals import goal_of, targets
-from tempa.adapters.stores.commands.health import death, note_attempt
 from tempa.adapters.stores.commands.line import rejoin
-from tempa.adapters.stores.commands.notices import tell
 from tempa.adapters.stores.sql import claimed_from, encode, event_from, message_text
 from tempa.core.crash import crash_point
-from tempa.core.work import DELIVERIES, EVENTS, FEED
-from tempa.webhooks.model import DeliveryClaim, DeliveryStatus
-from tempa.webhooks.notices import may_be_told_of
-from tempa.webhooks.ports import Settled
-from tempa.webhooks.room import Standing, standing_after
+from tempa.core.work import DELIVERIES, FEED
+from tempa.webhooks.model import DeliveryClaim
+from tempa.webhooks.room import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tempa.adapters.stores.commands.flow import Flow
+    from tempa.adapters.stores.commands.flow import Flow, Moment
     from tempa.adapters.stores.commands.goals import Goal
     from tempa.core.events import Event
-    from tempa.webhooks.model import AttemptOutcome, ClaimedDelivery, NewDelivery, Next, Planned
+    from tempa.webhooks.model import NewDelivery, Planned
     from tempa.webhooks.room import Room
 
 OFFERED_MAX = 4  # of one endpoint to one claim; where more may be in flight, the next claim takes more
-DOUBTED_MAX = 500  # endpoints in one transaction: 2 ms; the next slow one goes on
-
-_FINISHED = {DeliveryStatus.DELIVERED, DeliveryStatus.DEAD, DeliveryStatus.CANCELED}
 
 
 class DeliveriesPart(Access):
-    """`WebhookStore`: fan-out and attempts."""
+    """`WebhookStore`: fan-out, claims and leases."""
 
     async def unplanned(self, limit: int) -> list[Event]:
         """Events that fan-out has not seen yet, oldest first."""
@@ -58,15 +51,6 @@ class DeliveriesPart(Access):
         """Take up to `limit` that are due and have room, in turn; their attempts are on record."""
         # A copy, made here: the deliverer's own goes on changing while the transaction runs.
         return await self._write(_claim, room.copy(), limit, lease_seconds)
-
-    async def settle_delivery(
-        self, claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next
-    ) -> Settled | None:
-        """Close the attempt, and note what it means to its endpoint.
-
-        None: the delivery was claimed again or is settled; nothing was written.
-        """
-        return await self._write(_settle, claimed, outcome, then)
 
     async def void_delivery_leases(self) -> int:
         """At start: what the dead process had in flight is pending again."""
@@ -139,27 +123,52 @@ def _claim(room: Room, limit: int, lease_seconds: float) -> Flow[Done[DeliveryCl
     # In the order in which all take them; as they are then, which may be otherwise than they were offered.
     locked = yield ASK.endpoints_for_update(numbers=encode(numbers))
     gates = {endpoint["number"]: Gate(endpoint, moment.now) for endpoint in locked}
-    taken = []
-    for row in chosen:
-        gate = gates.get(row["endpoint_number"])
-        if gate is not None and gate.admits(row["in_flight"]):
-            leased = yield ASK.lease_delivery(
-                number=row["number"], lease_until=moment.lease_until(lease_seconds)
-            )
-            if leased is not None:
-                gate.enter()
-                yield from _begin(row, leased["attempts"], gate, moment.now)
-                taken.append(claimed_from(leased, gate.endpoint))
+    let_in = [row for row in chosen if _enters(gates, row)]
+    leased = yield from _lease(let_in, gates, moment, lease_seconds)
     yield from rejoin(numbers, moment.now)
-    if taken:
+    if leased:
         crash_point("delivery.claim_in_commit")
+    taken = [claimed_from(row, gates[row["endpoint_number"]].endpoint) for row in leased]
     next_at = yield ASK.next_in_line(now=moment.now)
     return Done(DeliveryClaim(tuple(taken), None if next_at is None else (next_at - moment.now) / 1000))
 
 
-def _begin(row: Any, attempt: int, gate: Gate, now: int) -> Flow[None]:
-    turn = yield ASK.open_delivery_attempt(delivery_number=row["number"], attempt=attempt, started_at=now)
-    yield ASK.take_turn(endpoint_number=row["endpoint_number"], turn=turn, paced_at=gate.paced_at)
+def _enters(gates: Mapping[int, Gate], row: Any) -> bool:
+    gate = gates.get(row["endpoint_number"])
+    if gate is None or not gate.admits(row["in_flight"]):
+        return False
+    gate.enter()
+    return True
+
+
+def _lease(
+    let_in: Sequence[Any], gates: Mapping[int, Gate], moment: Moment, lease_seconds: float
+) -> Flow[list[Any]]:
+    """Those that are still pending, in the order given, each with its attempt on record."""
+    numbers = encode([row["number"] for row in let_in])
+    rows = yield ASK.lease_deliveries(numbers=numbers, lease_until=moment.lease_until(lease_seconds))
+    by_number = {row["number"]: row for row in rows}
+    for row in let_in:
+        if row["number"] not in by_number:
+            gates[row["endpoint_number"]].leave()
+    leased = [by_number[row["number"]] for row in let_in if row["number"] in by_number]
+    if leased:
+        yield from _begin(leased, gates, moment.now)
+    return leased
+
+
+def _begin(leased: Sequence[Any], gates: Mapping[int, Gate], now: int) -> Flow[None]:
+    opened = yield ASK.open_delivery_attempts(
+        [{"delivery_number": row["number"], "attempt": row["attempts"], "started_at": now} for row in leased]
+    )
+    attempts = {row["delivery_number"]: row["number"] for row in opened}
+    turns = {row["endpoint_number"]: attempts[row["number"]] for row in leased}  # of each, its latest
+    yield ASK.take_turns(
+        [
+            {"endpoint_number": number, "turn": turn, "paced_at": gates[number].paced_at}
+            for number, turn in sorted(turns.items())
+        ]
+    )
 
 
 def _admitted(room: Room, limit: int, now: int) -> Flow[list[Any]]:
@@ -181,47 +190,6 @@ def _admitted(room: Room, limit: int, now: int) -> Flow[list[Any]]:
             paced[row["endpoint_number"]] += 1
             admitted.append(row)
     return admitted
-
-
-def _settle(claimed: ClaimedDelivery, outcome: AttemptOutcome, then: Next) -> Flow[Done[Settled | None]]:
-    moment = yield MOMENT
-    ended = yield ASK.end_delivery_attempt(
-        delivery_id=claimed.id, attempt=claimed.attempt, **_columns(then, moment.now)
-    )
-    if ended is None:
-        return Done(None)
-    yield ASK.close_delivery_attempt(
-        delivery_number=ended["number"],
-        attempt=claimed.attempt,
-        outcome=outcome.outcome,
-        http_status=outcome.http_status,
-        error=outcome.error,
-        duration_ms=outcome.duration_ms,
-        timings=encode(outcome.timings),
-        body_sha256=outcome.body_sha256,
-        response_excerpt=outcome.response_excerpt,
-    )
-    endpoint = yield ASK.endpoint_for_update(endpoint_number=ended["endpoint_number"])
-    change, notices = yield from note_attempt(endpoint, ended, outcome, then, moment.now)
-    if standing_after(outcome.duration_ms) is Standing.SLOW:
-        yield ASK.doubt_untried(endpoint_number=endpoint["number"], limit=DOUBTED_MAX)
-    notices += death(endpoint, claimed, then, healed=bool(ended["healed"]))
-    if may_be_told_of(claimed.message.type):
-        yield from tell([(endpoint["account"], notice) for notice in notices], moment.now)
-    yield ASK.rejoin_line([{"endpoint_number": endpoint["number"], "now": moment.now}])
-    crash_point("delivery.settle_in_commit")
-    return Done(Settled(change), (DELIVERIES, EVENTS) if notices else (DELIVERIES,))
-
-
-def _columns(then: Next, now: int) -> dict[str, Any]:
-    again = then.status is DeliveryStatus.PENDING
-    return {
-        "status": then.status,
-        "next_at": now + round(then.delay_seconds * 1000) if again else None,
-        "retries": int(again),
-        "finished_at": now if then.status in _FINISHED else None,
-        "reason": then.reason,
-    }
 
 
 def _free(*, expired_only: bool) -> Flow[Done[int]]:

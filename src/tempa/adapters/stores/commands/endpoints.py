@@ -24,7 +24,7 @@ from tempa.core.ids import new_id
 from tempa.core.work import DELIVERIES, EVENTS
 from tempa.webhooks import pace as paces
 from tempa.webhooks.breaker import Health
-from tempa.webhooks.model import Message
+from tempa.webhooks.model import EndpointStatus, Message
 from tempa.webhooks.rotation import rotated
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ def _rotate(
 def _rewrite(row: Any, values: Mapping[str, Any], now: int) -> Flow[Done[Endpoint | None]]:
     wishes = endpoint_wishes(replace(endpoint_from(row), **values))
     yield ASK.change_endpoint(endpoint_number=row["number"], now=now, **wishes)
+    if wishes["url"] != row["url"]:
+        yield from _begin_anew(row, now, is_active=row["status"] == EndpointStatus.ACTIVE)
     return (yield from _seen(row, now))
 
 
@@ -185,16 +187,22 @@ def _resume(account: str, endpoint_id: str) -> Flow[Done[Endpoint | None]]:
     if row is None:
         return Done(None)
     moment = yield MOMENT
-    # What has piled up is let go at a growing pace, as after an outage.
-    piled_up = row["parked_at"] is not None and row["pending"] > 0
-    pace = paces.start(moment.now) if piled_up else None
-    yield ASK.resume_endpoint(
-        endpoint_number=row["number"],
-        health=health_text(Health(pace=pace)),
-        pace_ms=paces.interval_ms(pace) or None,
-        now=moment.now,
-    )
+    yield ASK.resume_endpoint(endpoint_number=row["number"], now=moment.now)
+    yield from _begin_anew(row, moment.now, is_active=True)
     return (yield from _seen(row, moment.now))
+
+
+def _begin_anew(row: Any, now: int, *, is_active: bool) -> Flow[None]:
+    """The endpoint counts as new, but for the letters that its next success heals."""
+    # What has piled up is let go at a growing pace, as after an outage.
+    piled_up = is_active and row["parked_at"] is not None and row["pending"] > 0
+    pace = paces.start(now) if piled_up else None
+    owes = (yield ASK.any_to_heal(endpoint_number=row["number"])) is not None
+    yield ASK.begin_anew(
+        endpoint_number=row["number"],
+        health=health_text(Health(pace=pace, owes=owes)),
+        pace_ms=paces.interval_ms(pace) or None,
+    )
 
 
 def _seen(row: Any, now: int) -> Flow[Done[Endpoint | None]]:

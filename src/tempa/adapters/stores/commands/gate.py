@@ -41,6 +41,10 @@ class Gate:
         """One starts."""
         self._entered += 1
 
+    def leave(self) -> None:
+        """One that entered did not start after all."""
+        self._entered -= 1
+
     @property
     def paced_at(self) -> float:
         """When the next may start by the endpoint's pace."""

@@ -32,7 +32,8 @@ def targets(planned: Iterable[Planned], now: int) -> Flow[dict[Goal, int]]:
     The locks first, in the order in which all take them: who removes an endpoint then either finds its
     new deliveries or is found to have removed it.
     """
-    goals = {goal_of(wanted) for plan in planned for wanted in plan.deliveries}
+    # In their order, which a set would lose: new endpoints are numbered by it, and take turns so.
+    goals = dict.fromkeys(goal_of(wanted) for plan in planned for wanted in plan.deliveries)
     numbers: dict[Goal, int] = {}
     for goal in goals:
         if isinstance(goal, tuple):

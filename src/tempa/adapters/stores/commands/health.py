@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.flow import ASK
 from tempa.adapters.stores.sql import decode, encode
 from tempa.webhooks import notices
-from tempa.webhooks.breaker import Change, Health, Result, after, verdict_of
+from tempa.webhooks.breaker import Change, Health, Result, after, owing, verdict_of
 from tempa.webhooks.model import DeadReason, DeliveryStatus, EndpointStatus
 from tempa.webhooks.pace import interval_ms
 from tempa.webhooks.room import standing_after
@@ -19,22 +20,31 @@ if TYPE_CHECKING:
     from tempa.webhooks.notices import Notice
 
 
+_NOTED = ("status", "health", "parked_at", "held_until", "pace_ms", "healing", "standing")
 _WANT_NOTHING = (EndpointStatus.DISABLED, EndpointStatus.REMOVED)
 
 
-def note_attempt(
-    endpoint: Any, ended: Any, outcome: AttemptOutcome, then: Next, now: int
-) -> Flow[tuple[Change | None, list[Notice]]]:
-    """Write what an attempt has changed of its endpoint, nothing if that is nothing; what is to be told."""
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An endpoint as it is after an attempt, what that changed, and what is to be told of it."""
+
+    endpoint: Any
+    change: Change | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+def note_attempt(endpoint: Any, ended: Any, outcome: AttemptOutcome, then: Next, now: int) -> Flow[Noted]:
+    """Write what an attempt has changed of its endpoint, nothing if that is nothing."""
     standing = int(standing_after(outcome.duration_ms))
     if _all_is_well(endpoint, then) and endpoint["standing"] == standing:  # 15 us of the 150 of a delivery
-        return None, []
+        return Noted(endpoint)
     before = Health.of(decode(endpoint["health"]))
     result = Result(
         delivery=ended["number"],
         verdict=verdict_of(outcome, then),
         started_at=ended["started_at"],
         at=now,
+        exhausted=then.reason is DeadReason.EXHAUSTED,
     )
     follows = after(before, result, then.backoff.policy, then.backoff)
     columns = _columns(endpoint, follows, then, now)
@@ -43,12 +53,23 @@ def note_attempt(
         columns["healing"] = int(bool((yield ASK.any_to_heal(endpoint_number=endpoint["number"]))))
     if any(endpoint[name] != value for name, value in columns.items()):
         yield ASK.note_health(endpoint_number=endpoint["number"], **columns)
+    after_it = {**dict(endpoint), **columns}
     change = _news(endpoint, follows.change)
     if change is None:
-        return None, []
+        return Noted(after_it)
     worse = before if change in (Change.RECOVERED, Change.DISABLED) else follows.health
     parked_at = endpoint["parked_at"] if change is Change.RECOVERED else columns["parked_at"]
-    return change, [notices.of_change(change, endpoint, worse, parked_at, outcome)]
+    return Noted(after_it, change, (notices.of_change(change, endpoint, worse, parked_at, outcome),))
+
+
+def note_elsewhere(endpoint: Any, then: Next) -> Flow[Noted]:
+    """A URL that the endpoint has left tells nothing of the one it has. What died there is healed here."""
+    health = Health.of(decode(endpoint["health"]))
+    if then.reason is not DeadReason.EXHAUSTED or health.owes:
+        return Noted(endpoint)
+    columns = {name: endpoint[name] for name in _NOTED} | {"health": health_text(owing(health))}
+    yield ASK.note_health(endpoint_number=endpoint["number"], **columns)
+    return Noted({**dict(endpoint), **columns})
 
 
 def _all_is_well(endpoint: Any, then: Next) -> bool:
@@ -57,10 +78,10 @@ def _all_is_well(endpoint: Any, then: Next) -> bool:
     return is_taken and endpoint["health"] is None and endpoint["parked_at"] is None
 
 
-def death(endpoint: Any, claimed: ClaimedDelivery, then: Next, *, healed: bool) -> list[Notice]:
+def death(endpoint: Any, claimed: ClaimedDelivery, then: Next, *, healed: bool) -> tuple[Notice, ...]:
     """What is to be told of a delivery that may have died."""
     if then.status is not DeliveryStatus.DEAD or then.reason is None:
-        return []
+        return ()
     delivery = {
         "id": claimed.id,
         "event_id": claimed.message.id,
@@ -69,7 +90,7 @@ def death(endpoint: Any, claimed: ClaimedDelivery, then: Next, *, healed: bool) 
         "attempts": claimed.attempt,
         "heals": then.reason is DeadReason.EXHAUSTED and not healed,
     }
-    return [notices.of_death(delivery, endpoint, then.reason)]
+    return (notices.of_death(delivery, endpoint, then.reason),)
 
 
 def health_text(health: Health) -> str | None:

@@ -26,11 +26,11 @@ def tell(notices: Sequence[tuple[str, Notice]], now: int) -> Flow[None]:
                 "account": account,
                 "job_id": None,
                 "sequence": None,
-                "type": event_type,
+                "type": notice.type,
                 "at": now,
-                "body": encode({"data": data}),
-                "announce": encode({"data": data}),
+                "body": encode({"data": notice.data}),
+                "announce": encode({"data": notice.data, "chain": notice.chain}),
             }
-            for account, (event_type, data) in notices
+            for account, notice in notices
         ]
     )

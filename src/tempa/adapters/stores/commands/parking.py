@@ -14,7 +14,7 @@ from tempa.core.work import DELIVERIES, EVENTS
 from tempa.webhooks import pace as paces
 from tempa.webhooks.breaker import Health
 from tempa.webhooks.model import DeadReason
-from tempa.webhooks.notices import may_be_told_of, of_death
+from tempa.webhooks.notices import may_die_aloud, of_death
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,10 @@ class ParkingPart(Access):
         """End up to `limit` that were due, and parked, for longer than that; how many those were."""
         return await self._write(_expire, after_seconds, limit)
 
+    async def cancel_stranded(self, limit: int) -> int:
+        """Cancel up to `limit` that wait at removed endpoints, where nothing should; how many those were."""
+        return await self._write(_cancel_stranded, limit)
+
     async def parked_endpoints(self) -> Mapping[str, int]:
         """How many endpoints' deliveries are parked, by why: open, paused, disabled."""
         return await self._read(_parked)
@@ -46,6 +50,8 @@ class ParkingPart(Access):
 
 
 def _heal(limit: int) -> Flow[Done[int]]:
+    """No claim meanwhile: it could take an event whose earlier one begins to wait again in this moment."""
+    yield ASK.lock_deliveries()
     found = yield ASK.healing_endpoints(limit=ENDPOINTS_AT_ONCE)
     numbers = [row["number"] for row in found]
     if not numbers:
@@ -64,11 +70,13 @@ def _heal_one(endpoint: Any, limit: int, now: int) -> Flow[int]:
     if not endpoint["healing"] or endpoint["parked_at"] is not None:  # changed since it was found
         return 0
     letters = yield ASK.letters_to_heal(endpoint_number=number, limit=limit)
-    if len(letters) < limit:
+    healed: int = 0
+    if letters:
+        healed = yield ASK.heal_letters(numbers=encode([row["number"] for row in letters]), now=now)
+    if len(letters) < limit and (yield ASK.any_left_to_heal(endpoint_number=number)) is None:
         yield ASK.healing_ends(endpoint_number=number)
     if not letters:
         return 0
-    healed: int = yield ASK.heal_letters(numbers=encode([row["number"] for row in letters]), now=now)
     health = Health.of(decode(endpoint["health"]))
     if health.pace is None:
         paced = replace(health, pace=paces.start(now))
@@ -88,10 +96,22 @@ def _expire(after_seconds: float, limit: int) -> Flow[Done[int]]:
     yield ASK.lock_endpoints(numbers=encode(numbers))
     expired = yield ASK.expire_deliveries(numbers=encode(numbers), before=before, now=moment.now, limit=limit)
     yield ASK.expect_healing(numbers=encode(numbers))
-    deaths = [(row["account"], _death(row)) for row in expired if may_be_told_of(row["type"])]
+    deaths = [(row["account"], _death(row)) for row in expired if may_die_aloud(row["type"])]
     yield from tell(deaths, moment.now)
     yield from rejoin(numbers, moment.now)
     return Done(len(expired), (DELIVERIES, EVENTS) if expired else ())
+
+
+def _cancel_stranded(limit: int) -> Flow[Done[int]]:
+    """Every command sees to it that there is none: this is the net below them."""
+    canceled = 0
+    moment = yield MOMENT
+    for endpoint in (yield ASK.stranded_endpoints(limit=ENDPOINTS_AT_ONCE)):
+        left = limit - canceled
+        if left > 0:
+            number = endpoint["number"]
+            canceled += yield ASK.cancel_deliveries(endpoint_number=number, now=moment.now, limit=left)
+    return Done(canceled)
 
 
 def _death(row: Any) -> Notice:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tempa.adapters.stores.commands import Commands
 from tempa.adapters.stores.commands.attempts import settle_all
+from tempa.adapters.stores.commands.batches import Batches
 from tempa.adapters.stores.commands.flow import ASK
 from tempa.adapters.stores.postgres.access import PostgresAccess
 from tempa.adapters.stores.postgres.admission import admit_all, look_up, same_key
-from tempa.adapters.stores.postgres.batches import Batches
 from tempa.adapters.stores.postgres.connections import open_pool
 from tempa.adapters.stores.postgres.queues import EventMark, Queues, open_queues
 from tempa.adapters.stores.sql import encode
@@ -46,13 +46,14 @@ class PostgresStore(PostgresAccess, Commands):
         monotonic = time.monotonic if clock is None else clock.monotonic
         self.ready = self._queues = Queues(monotonic, self._given_time)
         self._events = EventMark(monotonic)
-        self._admissions = Batches(self._admit_all, same_key, _is_its_own)
-        self._settlements = Batches(self._settle_all, lambda settlement: settlement[0].job_id, _is_its_own)
+        self._admissions = Batches(self._admit_all, same_key)
+        self._settlements = Batches(self._settle_all, lambda settlement: settlement[0].job_id)
 
     async def close(self) -> None:
         """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
         await self._admissions.finish()
         await self._settlements.finish()
+        await self._outcomes.finish()
         await self._pool.close()
 
     async def admit(self, new: NewJob) -> Admission:
@@ -95,8 +96,3 @@ class PostgresStore(PostgresAccess, Commands):
     def _given_time(self) -> int | None:
         """In tests, the time; else the server has its own."""
         return None if self._clock is None else to_ms(self._clock.now())
-
-
-def _is_its_own(error: Exception) -> bool:
-    """Whether the error is an item's own, so that the others of its batch may go through."""
-    return not isinstance(error, StoreUnavailable)

@@ -10,6 +10,18 @@ select
     endpoint.url,
     endpoint.status as endpoint_status,
     endpoint.parked_at,
+    endpoint.held_until,
+    case
+        when delivery.status = 'dead' and exists (
+            select 1
+            from delivery as later
+            where later.job_id = delivery.job_id
+                and later.endpoint_number = delivery.endpoint_number
+                and later.event_number > delivery.event_number
+                and later.status = 'delivered'
+        ) then 1
+        else 0
+    end as overtaken,
     event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
@@ -46,6 +58,18 @@ select
     endpoint.url,
     endpoint.status as endpoint_status,
     endpoint.parked_at,
+    endpoint.held_until,
+    case
+        when delivery.status = 'dead' and exists (
+            select 1
+            from delivery as later
+            where later.job_id = delivery.job_id
+                and later.endpoint_number = delivery.endpoint_number
+                and later.event_number > delivery.event_number
+                and later.status = 'delivered'
+        ) then 1
+        else 0
+    end as overtaken,
     event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number
@@ -71,6 +95,14 @@ select
                 and dead.message is not null
                 and endpoint.status in ('active', 'paused', 'disabled')
                 and dead.reason in ('exhausted', 'endpoint_down')
+                and not exists (
+                    select 1
+                    from delivery as later
+                    where later.job_id = dead.job_id
+                        and later.endpoint_number = dead.endpoint_number
+                        and later.event_number > dead.event_number
+                        and later.status = 'delivered'
+                )
                 then 1
             else 0
         end
@@ -113,6 +145,18 @@ select
     endpoint.url,
     endpoint.status as endpoint_status,
     endpoint.parked_at,
+    endpoint.held_until,
+    case
+        when delivery.status = 'dead' and exists (
+            select 1
+            from delivery as later
+            where later.job_id = delivery.job_id
+                and later.endpoint_number = delivery.endpoint_number
+                and later.event_number > delivery.event_number
+                and later.status = 'delivered'
+        ) then 1
+        else 0
+    end as overtaken,
     event.id as event_id
 from delivery
 join endpoint on endpoint.number = delivery.endpoint_number

@@ -30,6 +30,7 @@ def message_text(message: Message) -> str:
             "data": message.data,
             "links": message.links,
             "traceparent": message.traceparent,
+            "chain": message.chain,
         }
     )
 
@@ -46,14 +47,13 @@ def claimed_from(row: Mapping[str, Any], endpoint: Mapping[str, Any]) -> Claimed
         endpoint_id=endpoint["id"],
         secrets=secrets_from(endpoint["secrets"]),
         retry_statuses=statuses_from(endpoint["retry_statuses"]),
-        probe=endpoint["parked_at"] is not None,
     )
 
 
 def delivery_from(row: Mapping[str, Any]) -> Delivery:
     """A row of `delivery`, with the event's id and what its endpoint's row says."""
     status = DeliveryStatus(row["status"])
-    next_at = from_ms(row["next_at"]) if status is DeliveryStatus.PENDING else None
+    next_at = from_ms(max(row["next_at"], row["held_until"])) if status is DeliveryStatus.PENDING else None
     if status is DeliveryStatus.PENDING and row["parked_at"] is not None:
         status = DeliveryStatus.PARKED
     finished_at = row["finished_at"]
@@ -71,8 +71,10 @@ def delivery_from(row: Mapping[str, Any]) -> Delivery:
         created_at=from_ms(row["created_at"]),
         next_attempt_at=None if status is DeliveryStatus.PARKED else next_at,
         finished_at=None if finished_at is None else from_ms(finished_at),
+        discard_reason=row["discard_reason"],
         healed=bool(row["healed"]),
         is_spent=row["message"] is None or row["endpoint_status"] == EndpointStatus.REMOVED,
+        is_overtaken=bool(row["overtaken"]),
     )
 
 
@@ -88,6 +90,7 @@ def attempt_from(row: Mapping[str, Any]) -> Attempt:
         timings=decode(row["timings"]),
         body_sha256=row["body_sha256"],
         response_excerpt=bytes(row["response_excerpt"]),
+        hint=row["hint"],
     )
 
 
@@ -119,4 +122,5 @@ def _message_from(row: Mapping[str, Any]) -> Message:
         data=document["data"],
         links={role: (job_id, name) for role, (job_id, name) in document["links"].items()},
         traceparent=document.get("traceparent"),
+        chain=document.get("chain", 0),
     )

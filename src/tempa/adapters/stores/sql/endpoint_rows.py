@@ -55,6 +55,7 @@ def endpoint_from(row: Mapping[str, Any]) -> Endpoint:
         pending=row["pending"],
         created_at=from_ms(row["created_at"]),
         changed_at=from_ms(row["changed_at"]),
+        of_jobs=row["origin"] == "job",
     )
 
 

@@ -62,11 +62,9 @@ order by account, number;
 select max(position) from event where account = :account and position is not null;
 
 -- name: change_endpoint(endpoint_number, url, host, description, events, secrets, retry_statuses, in_flight_max, rate_per_second, now)!
--- The whole row, as it was read behind its lock in this transaction, with what changes. An endpoint that
--- moves to another host is new there.
+-- The whole row, as it was read behind its lock in this transaction, with what changes.
 update endpoint
 set url = :url,
-    standing = case when host = :host then standing else 1 end,
     host = :host,
     description = :description,
     events = :events,
@@ -83,16 +81,21 @@ update endpoint
 set status = 'paused', parked_at = coalesce(parked_at, :now), changed_at = :now
 where number = :endpoint_number and status = 'active';
 
--- name: resume_endpoint(endpoint_number, health, pace_ms, now)!
--- A new beginning: whatever its answers said of it, its owner says otherwise.
+-- name: resume_endpoint(endpoint_number, now)!
+-- Its owner says otherwise than its answers. What they said is forgotten by begin_anew.
 update endpoint
-set status = 'active',
-    parked_at = null,
-    held_until = 0,
-    health = :health,
-    pace_ms = :pace_ms,
-    changed_at = :now
+set status = 'active', changed_at = :now
 where number = :endpoint_number and status <> 'removed';
+
+-- name: begin_anew(endpoint_number, health, pace_ms)!
+-- Whatever its answers said of it, by its breaker, a Retry-After or how slow they were.
+update endpoint
+set parked_at = case when status = 'active' then null else parked_at end,
+    held_until = 0,
+    standing = 1,
+    health = :health,
+    pace_ms = :pace_ms
+where number = :endpoint_number;
 
 -- name: remove_endpoint(endpoint_number, now)!
 -- Nothing waits there any more, and nothing ever will.
@@ -105,17 +108,6 @@ where number = :endpoint_number;
 delete from endpoint
 where number = :endpoint_number
     and (select 1 from delivery where delivery.endpoint_number = endpoint.number limit 1) is null;
-
--- name: cancel_deliveries(endpoint_number, now, limit)!
--- What waits and what is on its way: that may arrive, and its answer is no longer waited for.
-update delivery
-set status = 'canceled', finished_at = :now, lease_until = null
-where number in (
-    select waiting.number
-    from delivery as waiting
-    where waiting.endpoint_number = :endpoint_number and waiting.finished_at is null
-    limit :limit
-);
 
 -- name: waiting_deliveries(endpoint_number)$
 -- One if any are left.

@@ -154,67 +154,12 @@ order by
 -- room or for a free endpoint, and what makes that rings.
 select min(line_at) from endpoint where line_at > :now;
 
--- name: lease_delivery(number, lease_until)^
+-- name: lease_deliveries(numbers, lease_until)
 -- Counts the attempt as it begins: the number is the fence of its result.
 update delivery
 set status = 'leased', lease_until = :lease_until, attempts = attempts + 1
-where number = :number and status || '' = 'pending'
+where number in (select cast(value as bigint) from json_each(cast(:numbers as text))) and status || '' = 'pending'
 returning *, (select event.id from event where event.number = delivery.event_number) as event_id;
-
--- name: open_delivery_attempt(delivery_number, attempt, started_at)$
--- Before anything is sent: an attempt that a crash cut short stands on record, without an outcome.
-insert into delivery_attempt (delivery_number, attempt, started_at)
-values (:delivery_number, :attempt, :started_at)
-returning number;
-
--- name: take_turn(endpoint_number, turn, paced_at)!
--- The number of its latest attempt. The endpoint leaves the line, and rejoins it at its end, not before its
--- pace allows.
-update endpoint set turn = :turn, line_at = null, paced_at = :paced_at where number = :endpoint_number;
-
--- name: end_delivery_attempt(delivery_id, attempt, status, next_at, retries, finished_at, reason)^
--- No row back: the delivery was claimed again or is finished; this attempt's result is not taken.
--- Pending is taken too: freed when its lease ran out (the store was away for long), but in nobody's
--- hands. Else what was answered with a 2xx would be sent again. The attempt must still be open: a
--- retry that was settled, or a re-driven letter, is pending with the same number of attempts.
-update delivery
-set status = :status,
-    lease_until = null,
-    next_at = coalesce(:next_at, next_at),
-    retries_spent = retries_spent + :retries,
-    finished_at = :finished_at,
-    reason = :reason
-where id = :delivery_id
-    and attempts = :attempt
-    and status in ('leased', 'pending')
-    and exists (
-        select 1
-        from delivery_attempt
-        where delivery_attempt.delivery_number = delivery.number
-            and delivery_attempt.attempt = :attempt
-            and delivery_attempt.outcome is null
-    )
-returning
-    number,
-    endpoint_number,
-    healed,
-    (
-        select delivery_attempt.started_at
-        from delivery_attempt
-        where delivery_attempt.delivery_number = delivery.number and delivery_attempt.attempt = :attempt
-    ) as started_at;
-
--- name: close_delivery_attempt(delivery_number, attempt, outcome, http_status, error, duration_ms, timings, body_sha256, response_excerpt)!
--- Only called behind the guard above; a trigger refuses to close an attempt twice.
-update delivery_attempt
-set outcome = :outcome,
-    http_status = :http_status,
-    error = :error,
-    duration_ms = :duration_ms,
-    timings = :timings,
-    body_sha256 = :body_sha256,
-    response_excerpt = :response_excerpt
-where delivery_number = :delivery_number and attempt = :attempt;
 
 -- name: note_health(endpoint_number, status, health, parked_at, held_until, pace_ms, healing, standing)!
 -- What an attempt has changed of its endpoint, which is locked; nothing is written when it changed nothing.
@@ -228,11 +173,3 @@ set status = :status,
     healing = :healing,
     standing = :standing
 where number = :endpoint_number;
-
--- name: free_deliveries(lapsed_by)
--- Leases that ran out, or all of them (null) when their holder is known to be dead. The cut-short
--- attempt keeps its number and spends no retry: that it was cut short is not the receiver's doing.
-update delivery
-set status = 'pending', lease_until = null
-where status = 'leased' and (cast(:lapsed_by as bigint) is null or lease_until <= :lapsed_by)
-returning endpoint_number;

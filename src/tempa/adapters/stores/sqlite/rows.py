@@ -1,8 +1,10 @@
-"""Questions about many rows that take several statements each here, and one on PostgreSQL (sets.sql)."""
+"""Questions about many rows that are not one statement run for each: several, or one for all of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from tempa.adapters.stores.sql import encode
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,6 +51,20 @@ def beat(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, A
     """Prolong these leases; a row for each that holds."""
     beats = [sql.beat_one(connection, **row) for row in rows]
     return [row for row in beats if row is not None]
+
+
+def open_delivery_attempts(
+    sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """Put these attempts on record; their numbers."""
+    return list(sql.open_delivery_attempts(connection, attempts=encode(rows)))
+
+
+def end_delivery_attempts(
+    sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """End these attempts; a row for each that was not fenced off."""
+    return list(sql.end_delivery_attempts(connection, endings=encode(rows)))
 
 
 _LEASE = ("worker", "now", "lease_until")

@@ -48,6 +48,7 @@ class SqliteStore(SqliteAccess, DirectPart, ClockJumpsPart, Commands):
 
     async def close(self) -> None:
         """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
+        await self._outcomes.finish()
         await self._readers.close()
         await self._writer.close()
 

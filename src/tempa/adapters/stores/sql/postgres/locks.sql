@@ -41,10 +41,6 @@ where number in (select cast(value as bigint) from json_each(cast(:numbers as te
 order by number
 for no key update;
 
--- name: endpoint_for_update(endpoint_number)^
--- An endpoint that nobody changes until this transaction ends.
-select * from endpoint where number = :endpoint_number for no key update;
-
 -- name: endpoints_for_update(numbers)
 -- As they are once they are locked, in the order in which all take them.
 select *

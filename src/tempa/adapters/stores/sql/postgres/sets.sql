@@ -179,11 +179,17 @@ written as (
 select job_id, epoch from ended;
 
 -- name: redrive(number, next_at)!
--- A new round: the retries are whole again, the attempts go on counting.
+-- A new round: the retries are whole again, the attempts go on counting. Behind the lock of its endpoint, which
+-- may have been removed since the letters were looked up: what began to wait there would wait for ever.
 update delivery
 set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = letter.next_at
 from unnest(cast(:number as bigint[]), cast(:next_at as bigint[])) as letter (number, next_at)
-where delivery.number = letter.number and delivery.status = 'dead' and delivery.message is not null;
+where delivery.number = letter.number
+    and delivery.status = 'dead'
+    and delivery.message is not null
+    and exists (
+        select 1 from endpoint where endpoint.number = delivery.endpoint_number and endpoint.status <> 'removed'
+    );
 
 -- name: discard(number, now, reason)!
 -- reason keeps why the delivery died, discard_reason why a person let it go.
@@ -271,67 +277,3 @@ told as (
     order by asked.ordinal
 )
 select id, run_at from written;
-
--- name: rejoin_line(endpoint_number, now)!
--- Reckons anew when an endpoint's next delivery may be claimed, after whatever may have changed that: at
--- its earliest pending one that waits for no other of its job, not before a hold is over or its pace allows,
--- and not while as many are in flight as may be: one, while deliveries are parked, which probes. Who stands
--- in the line keeps its place.
-update endpoint
-set line_at = (
-    select case
-        when greatest(
-            waiting.next_at,
-            endpoint.held_until,
-            case
-                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
-                else cast(ceil(endpoint.paced_at) as bigint)
-            end
-        ) > touched.now then greatest(
-            waiting.next_at,
-            endpoint.held_until,
-            case
-                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
-                else cast(ceil(endpoint.paced_at) as bigint)
-            end
-        )
-        when endpoint.line_at <= touched.now then endpoint.line_at
-        else touched.now
-    end
-    from delivery as waiting
-    where endpoint.status = 'active'
-        and waiting.endpoint_number = endpoint.number
-        and waiting.status = 'pending'
-        and not exists (
-            select 1
-            from delivery as earlier
-            where earlier.endpoint_number = waiting.endpoint_number
-                and earlier.job_id = waiting.job_id
-                and earlier.event_number < waiting.event_number
-                and earlier.finished_at is null
-        )
-        and (
-            select count(*)
-            from delivery as leased
-            where leased.status = 'leased' and leased.endpoint_number = waiting.endpoint_number
-        ) < case when endpoint.parked_at is null then endpoint.in_flight_max else 1 end
-    order by waiting.next_at, waiting.event_number
-    limit 1
-)
-from unnest(cast(:endpoint_number as bigint[]), cast(:now as bigint[])) as touched (endpoint_number, now)
-where endpoint.number = touched.endpoint_number;
-
--- name: doubt_untried(endpoint_number, limit)!
--- An endpoint was slow: those at its host that were not tried yet and wait are to be expected slow too.
--- Whoever comes to that host later does not wait behind them. Each is doubted once at most.
--- Those in somebody's hands are left to the next slow one.
-update endpoint
-set standing = 2
-where number in (
-    select untried.number
-    from endpoint as slow
-    join endpoint as untried on untried.account = slow.account and untried.host = slow.host
-    where slow.number = :endpoint_number and untried.standing = 1
-    limit :limit
-    for update of untried skip locked
-);

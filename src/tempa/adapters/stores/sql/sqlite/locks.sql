@@ -37,10 +37,6 @@ update feed set position = position + :events returning position;
 -- Endpoints that nobody changes until this transaction ends.
 select :numbers;
 
--- name: endpoint_for_update(endpoint_number)^
--- An endpoint that nobody changes until this transaction ends.
-select * from endpoint where number = :endpoint_number;
-
 -- name: endpoints_for_update(numbers)
 -- Endpoints that nobody changes until this transaction ends.
 select * from endpoint where number in (select value from json_each(:numbers));

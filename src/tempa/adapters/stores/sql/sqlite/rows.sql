@@ -96,10 +96,16 @@ where id = :job_id and epoch = :epoch and status = 'processing'
 returning id as job_id, epoch, sequence, account;
 
 -- name: redrive*!
--- A new round: the retries are whole again, the attempts go on counting.
+-- A new round: the retries are whole again, the attempts go on counting. Behind the lock of its endpoint, which
+-- may have been removed since the letters were looked up: what began to wait there would wait for ever.
 update delivery
 set status = 'pending', retries_spent = 0, finished_at = null, reason = null, next_at = :next_at
-where number = :number and status = 'dead' and message is not null;
+where number = :number
+    and status = 'dead'
+    and message is not null
+    and exists (
+        select 1 from endpoint where endpoint.number = delivery.endpoint_number and endpoint.status <> 'removed'
+    );
 
 -- name: discard*!
 -- reason keeps why the delivery died, discard_reason why a person let it go.
@@ -112,64 +118,3 @@ where number = :number and status = 'dead';
 update api_key
 set last_used_at = :used_at
 where id = :key_id and (last_used_at is null or last_used_at < :used_at);
-
--- name: rejoin_line*!
--- Reckons anew when an endpoint's next delivery may be claimed, after whatever may have changed that: at
--- its earliest pending one that waits for no other of its job, not before a hold is over or its pace allows,
--- and not while as many are in flight as may be: one, while deliveries are parked, which probes. Who stands
--- in the line keeps its place.
-update endpoint
-set line_at = (
-    select case
-        when max(
-            waiting.next_at,
-            endpoint.held_until,
-            case
-                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
-                else cast(endpoint.paced_at as integer) + (endpoint.paced_at > cast(endpoint.paced_at as integer))
-            end
-        ) > :now then max(
-            waiting.next_at,
-            endpoint.held_until,
-            case
-                when endpoint.pace_ms is null and endpoint.rate_per_second is null then 0
-                else cast(endpoint.paced_at as integer) + (endpoint.paced_at > cast(endpoint.paced_at as integer))
-            end
-        )
-        when endpoint.line_at <= :now then endpoint.line_at
-        else :now
-    end
-    from delivery as waiting
-    where endpoint.status = 'active'
-        and waiting.endpoint_number = endpoint.number
-        and waiting.status = 'pending'
-        and not exists (
-            select 1
-            from delivery as earlier
-            where earlier.endpoint_number = waiting.endpoint_number
-                and earlier.job_id = waiting.job_id
-                and earlier.event_number < waiting.event_number
-                and earlier.finished_at is null
-        )
-        and (
-            select count(*)
-            from delivery as leased
-            where leased.status = 'leased' and leased.endpoint_number = waiting.endpoint_number
-        ) < case when endpoint.parked_at is null then endpoint.in_flight_max else 1 end
-    order by waiting.next_at, waiting.event_number
-    limit 1
-)
-where number = :endpoint_number;
-
--- name: doubt_untried(endpoint_number, limit)!
--- An endpoint was slow: those at its host that were not tried yet and wait are to be expected slow too.
--- Whoever comes to that host later does not wait behind them. Each is doubted once at most.
-update endpoint
-set standing = 2
-where number in (
-    select untried.number
-    from endpoint as slow
-    join endpoint as untried on untried.account = slow.account and untried.host = slow.host
-    where slow.number = :endpoint_number and untried.standing = 1
-    limit :limit
-);

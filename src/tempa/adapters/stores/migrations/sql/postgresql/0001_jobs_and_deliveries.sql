@@ -273,6 +273,7 @@ create unique index endpoint_url on endpoint (account, url) where origin = 'job'
 create index endpoint_registered on endpoint (account, number) where origin = 'account';
 create index endpoint_parked on endpoint (parked_at) where parked_at is not null;
 create index endpoint_healing on endpoint (number) where healing = 1;
+create index endpoint_removed on endpoint (number) where status = 'removed';
 -- host comes along so that a claim can pass over a full one without reading its endpoints.
 create index endpoint_line on endpoint (account, standing, line_at, turn, number, host)
     where line_at is not null;
@@ -333,6 +334,7 @@ create table delivery_attempt (
     timings           text    not null default '{}',
     body_sha256       text,
     response_excerpt  bytea   not null default '',
+    hint              text,
     unique (delivery_number, attempt)
 )
 with (fillfactor = 80);
@@ -348,6 +350,7 @@ for each row when (
         or new.duration_ms is distinct from old.duration_ms
         or new.timings is distinct from old.timings
         or new.body_sha256 is distinct from old.body_sha256
+        or new.hint is distinct from old.hint
     )
     or new.number is distinct from old.number or new.delivery_number is distinct from old.delivery_number
     or new.attempt is distinct from old.attempt or new.started_at is distinct from old.started_at

@@ -228,6 +228,7 @@ create unique index endpoint_url on endpoint (account, url) where origin = 'job'
 create index endpoint_registered on endpoint (account, number) where origin = 'account';
 create index endpoint_parked on endpoint (parked_at) where parked_at is not null;
 create index endpoint_healing on endpoint (number) where healing = 1;
+create index endpoint_removed on endpoint (number) where status = 'removed';
 -- host comes along so that a claim can pass over a full one without reading its endpoints.
 create index endpoint_line on endpoint (account, standing, line_at, turn, number, host)
     where line_at is not null;
@@ -290,6 +291,7 @@ create table delivery_attempt (
     timings           text    not null default '{}',
     body_sha256       text,
     response_excerpt  blob    not null default x'',
+    hint              text,
     unique (delivery_number, attempt)
 ) strict;
 
@@ -303,6 +305,7 @@ when old.outcome is not null and (
         or new.duration_ms is not old.duration_ms
         or new.timings is not old.timings
         or new.body_sha256 is not old.body_sha256
+        or new.hint is not old.hint
     )
     or new.number is not old.number or new.delivery_number is not old.delivery_number
     or new.attempt is not old.attempt or new.started_at is not old.started_at

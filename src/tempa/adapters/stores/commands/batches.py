@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tempa.core.errors import StoreUnavailable
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Sequence
 
@@ -38,9 +40,8 @@ class Batches(Generic[Item, Answer]):
         self,
         write: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
         key: Callable[[Item], Hashable],
-        retry_alone: Callable[[Exception], bool],
     ) -> None:
-        self._write, self._key, self._retry_alone = write, key, retry_alone
+        self._write, self._key = write, key
         self._line: list[_Waiting[Item, Answer]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -81,7 +82,7 @@ class Batches(Generic[Item, Answer]):
         try:
             answers = await self._write([waiting.item for waiting in batch])
         except Exception as error:  # noqa: BLE001 - whatever it is belongs to those who wait
-            if len(batch) > 1 and self._retry_alone(error):
+            if len(batch) > 1 and _is_its_own(error):
                 for waiting in batch:
                     await self._write_batch([waiting])
             else:
@@ -90,6 +91,11 @@ class Batches(Generic[Item, Answer]):
             for waiting, answer in zip(batch, answers, strict=True):
                 if not waiting.future.done():
                     waiting.future.set_result(answer)
+
+
+def _is_its_own(error: Exception) -> bool:
+    """Whether the error is an item's own, so that the others of its batch may go through."""
+    return not isinstance(error, StoreUnavailable)
 
 
 def _fail(batch: Sequence[_Waiting[Item, Answer]], error: Exception) -> None:
