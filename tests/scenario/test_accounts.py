@@ -180,7 +180,7 @@ def test_a_spent_day_refuses_new_jobs_and_ends_none(accounts: Http, tmp_path: Pa
     spending = post(http, waiting(tmp_path, 1)).json()["job_id"]
     wait_for_start(http, spending)
     let_go(tmp_path, 1)
-    assert wait_for_end(http, spending)["compute_time_ms"] >= 1
+    wait_for_end(http, spending)
     refused = until_refused(http)
     told = problem(refused, 429, "too-many-requests")
     still = http.get(f"/v1/jobs/{running}").json()
@@ -196,7 +196,10 @@ def test_a_spent_day_refuses_new_jobs_and_ends_none(accounts: Http, tmp_path: Pa
 
 
 def until_refused(http: httpx2.Client) -> httpx2.Response:
-    """What was spent is known at the door a second later at the latest: until then jobs get in."""
+    """What was spent is known at the door a second later at the latest: until then jobs get in.
+
+    One that ends within its first millisecond has spent none; of several one has.
+    """
     deadline = time.monotonic() + 30
     number = 0
     while (answer := post(http, ask(n=number, do="finish"))).status_code == 202:
