@@ -2,10 +2,11 @@
 
     TEMPA_CRASH_AT="settle.committed:2" tempa up    # kill -9 of itself at the second passage
 
-A label says what has just happened, or is about to: `admit.in_commit` lies inside the transaction,
-`admit.committed` behind it. The same label may stand in two adapters of one port. Each is passed, and
-died at, in `tests/scenario/test_crash_points.py`; kernels and their zygotes never die here, since they
-are given none of the server's variables.
+A label says what has just happened, or is about to: `settle.in_commit` lies inside the transaction,
+`settle.committed` behind it. (`admit.in_commit` lies behind it too, where PostgreSQL admits by one
+statement.) The same label may stand in two adapters of one port. Each is passed, and died at, in
+`tests/scenario/test_crash_points.py`; kernels and their zygotes never die here, since they are given none
+of the server's variables.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _DEAD_ON_ERROR = {
     "too_large": DeadReason.TOO_LARGE,
 }
 _POLL_SECONDS = 1.0  # the truth, should every ring be lost
-_CLAIM_MAX = 128  # in one transaction, of 8 ms: others write in between
+_CLAIM_MAX = 128  # in one transaction: others write in between
 _LEASE_SLACK_SECONDS = 30.0  # past the exchange's deadline: time to write the outcome
 _STORE_RETRY_SECONDS = 0.5
 
