@@ -30,6 +30,7 @@ from tempa.testing.clock import ManualClock
 from tempa.testing.contracts.bench import planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
+    DAY_SECONDS,
     DELIVERED,
     LANE,
     LEASE_SECONDS,
@@ -39,7 +40,7 @@ from tempa.testing.contracts.samples import (
     an_outcome,
 )
 from tempa.webhooks.room import Room
-from tests.simulation.endings import ANY_ENDING, TAKEOVERS
+from tests.simulation.endings import ANY_ENDING, ENDINGS, TAKEOVERS
 from tests.simulation.model import TERMINAL, Model, ModelJob, assert_alike, without_removal
 
 if TYPE_CHECKING:
@@ -119,6 +120,15 @@ class StoreMachine(RuleBasedStateMachine):
     def submit_with_key(self, key: str, fingerprint: str) -> str:
         """A new request; or a replay, or a key that stands for another request."""
         return self._submit(key, fingerprint)
+
+    @rule(target=JOB_IDS, key=st.sampled_from(["k0", "k1"]), ending=ANY_ENDING)
+    def submit_with_key_a_day_after_its_end(self, key: str, ending: Ending) -> Any:
+        """The key is free again, if what was admitted under it has ended."""
+        first = self._submit(key, "f0")
+        for lease in self._claim(3, patient=False):
+            self._settle(lease, ending)
+        self.clock.advance(DAY_SECONDS)
+        return multiple(first, self._submit(key, "f1"))
 
     def _submit(
         self,
@@ -248,7 +258,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert outcome == CancelOutcome(self.model.cancel(self.job(job_id), self.now))
 
     @precondition(lambda self: self.model.processing())
-    @rule(ending=st.none() | ANY_ENDING)
+    @rule(ending=st.sampled_from([None, *ENDINGS]))
     def cancel_one_that_runs(self, ending: Ending | None) -> None:
         """Its worker goes on, or has just come to an end that it had chosen before."""
         job = self.model.processing()[-1]
@@ -277,6 +287,13 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.do(self.store.take_over(lease, ending)) == lapsed
         if lapsed:
             self.model.end(job, ending, self.now)
+
+    @precondition(lambda self: self.model.alive(self.tick))
+    @rule(ending=st.sampled_from(TAKEOVERS))
+    def take_over_from_who_lives(self, ending: Ending) -> None:
+        """Of all that hold a lease, the one that was claimed last."""
+        job = self.model.alive(self.tick)[-1]
+        assert not self.do(self.store.take_over(Lease(job.id, job.epoch), ending))
 
     @precondition(lambda self: self.model.overdue(self.now))
     @rule()
@@ -319,6 +336,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.do(self.store.void_delivery_leases())
             for job in running:
                 job.lease_until = 0
+            assert {one.job.id for one in self.do(self.store.expired(ALL))} == {job.id for job in running}
 
     @precondition(lambda self: self.model.unplanned)
     @rule(most=st.integers(1, 20))

@@ -143,6 +143,10 @@ class Model:
         """Leases that have run out."""
         return [job for job in self.jobs.values() if job.lease_until is not None and job.lease_until <= tick]
 
+    def alive(self, tick: int) -> list[ModelJob]:
+        """What runs under a lease that has not run out."""
+        return [job for job in self.processing() if job not in self.lapsed(tick)]
+
     def overdue(self, now: int) -> list[ModelJob]:
         """Queued past their deadline."""
         return [

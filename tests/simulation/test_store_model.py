@@ -25,8 +25,8 @@ BRIEF = hypothesis.settings(
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 SHORT = {
-    "sqlite": hypothesis.settings(BRIEF, max_examples=40),
-    "postgres": hypothesis.settings(BRIEF, max_examples=14),
+    "sqlite": hypothesis.settings(BRIEF, max_examples=100),
+    "postgres": hypothesis.settings(BRIEF, max_examples=20),
 }
 LONG = {
     "sqlite": hypothesis.settings(max_examples=2000, stateful_step_count=100, print_blob=True),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
+from tempa.adapters.stores.postgres import access
 from tempa.adapters.stores.postgres.connections import Address
 from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.wakes.in_process import InProcessWake
@@ -39,6 +40,12 @@ async def there(database: str) -> AsyncIterator[PostgresStore]:
     store = await PostgresStore.open(Address(database), wake=InProcessWake())
     yield store
     await store.close()
+
+
+@pytest.fixture
+def no_second_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Victims of a deadlock are not tried again: whoever gets into one is told, and the test sees it."""
+    monkeypatch.setattr(access, "is_victim", lambda error: False)
 
 
 @pytest.fixture

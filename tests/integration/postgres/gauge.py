@@ -47,8 +47,9 @@ class Gauge:
         connection.add_log_listener(self._hear)
 
     @classmethod
-    async def on(cls, url: str) -> Gauge:
-        connection = await asyncpg.connect(url, server_settings=SESSION)
+    async def on(cls, url: str, *, pooled: bool = False) -> Gauge:
+        """With a session as the store has it: of its own, or one of a pooler's, which has no settings."""
+        connection = await asyncpg.connect(url, server_settings={} if pooled else SESSION)
         await connection.execute(TELL_PLANS)
         return cls(connection)
 

@@ -203,13 +203,16 @@ async def test_who_stops_in_the_middle_of_a_claim_holds_up_the_others_for_a_mome
         await session.run("commit")
 
 
-async def test_transactions_of_the_store_are_bounded_on_the_server(here: PostgresStore) -> None:
-    """Milliseconds, as the server has them in a transaction of the store."""
-    async with here._transaction(BEGIN) as connection:
+@pytest.mark.parametrize("pooled", [False, True], ids=["own sessions", "pooled"])
+async def test_transactions_of_the_store_are_bounded_on_the_server(database: str, *, pooled: bool) -> None:
+    """Milliseconds, as the server has them in a transaction of the store; a pooler's sessions are not ours."""
+    store = await PostgresStore.open(Address(database, pooled=pooled), wake=InProcessWake())
+    async with store._transaction(BEGIN) as connection:
         bounds = [
             await connection.fetchval("select setting::int from pg_settings where name = $1", name)
             for name in ("lock_timeout", "idle_in_transaction_session_timeout")
         ]
+    await store.close()
 
     assert bounds == [2000, 5000]
 

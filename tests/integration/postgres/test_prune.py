@@ -78,12 +78,14 @@ def past(cluster: PostgresCluster, template: str) -> Iterator[dict[str, str]]:
     drop(cluster, *made.values())
 
 
+@pytest.mark.parametrize("pooled", [False, True], ids=["own session", "pooled"])
 @pytest.mark.parametrize("known", ["none", "right", "misleading"])
 async def test_a_slice_reads_what_its_jobs_have(
-    cluster: PostgresCluster, past: dict[str, str], known: str
+    cluster: PostgresCluster, past: dict[str, str], known: str, *, pooled: bool
 ) -> None:
     """Among 50,000 that are as old; the planner knows nothing, all, or takes them for queued."""
-    gauge = await Gauge.on(cluster.url(past[known]))
+    database = build(cluster, past[known])  # of its own: a prune leaves dead rows behind
+    gauge = await Gauge.on(cluster.url(database), pooled=pooled)
     store, after = store_on(gauge), None
     before = await read_rows(gauge)
     for _ in range(SLICES):
@@ -93,6 +95,7 @@ async def test_a_slice_reads_what_its_jobs_have(
         after = pruned.further
     read = await read_rows(gauge) - before
     await gauge.close()
+    drop(cluster, database)
 
     assert PAGES_A_JOB_MAX.keys() <= gauge.pages.keys(), "a statement was not run at all"
     most = gauge.most()
@@ -124,6 +127,7 @@ async def pruned_later(benches: Pair) -> list[str]:
     return keys
 
 
+@pytest.mark.usefixtures("no_second_try")
 @pytest.mark.parametrize("first", ["prune", "admissions"])
 async def test_keys_that_are_asked_for_again_while_their_jobs_are_pruned(
     benches: Pair, pruned_later: list[str], session: Session, first: str

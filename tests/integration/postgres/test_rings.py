@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tempa.core.accounts import ApiKey, digest
 from tempa.core.clock import SystemClock
 from tempa.core.ids import new_id
@@ -35,6 +37,7 @@ CLOCK = SystemClock()
 Pair = tuple["StoreBench", "StoreBench"]
 
 
+@pytest.mark.usefixtures("no_second_try")
 async def test_beats_and_endings_of_the_same_jobs(benches: Pair, session: Session) -> None:
     await session.find_by_index()
     here, there = benches
@@ -74,6 +77,7 @@ async def test_who_is_given_up_for_another_is_tried_again(here: PostgresStore, s
     assert here.writes.failures == 0
 
 
+@pytest.mark.usefixtures("no_second_try")
 async def test_reports_of_last_use_of_the_same_keys(
     here: PostgresStore, there: PostgresStore, session: Session
 ) -> None:
@@ -95,6 +99,7 @@ async def test_reports_of_last_use_of_the_same_keys(
     assert all(key.last_used_at for key in await here.keys(ACCOUNT))
 
 
+@pytest.mark.usefixtures("no_second_try")
 async def test_people_who_drive_and_drop_the_same_letters(benches: Pair, session: Session) -> None:
     await session.find_by_index()
     here, there = benches
