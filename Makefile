@@ -11,11 +11,11 @@ export PIP_NO_INPUT := 1
 
 # Handed on to the tool: make test ARGS="-x -k fillet", make mutants ARGS="stale-records-pass"
 ARGS ?=
-# How often bench-queue and bench-webhooks take each figure: fewer for a try.
+# How often bench-queue, bench-webhooks and bench-splat take each figure: fewer for a try.
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue bench-webhooks mutants constraints clean
+.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue bench-webhooks bench-splat mutants constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,11 +28,11 @@ $(RUNS): pyproject.toml constraints.txt
 		|| { echo 'Tempa needs Python 3.11 to 3.13; name one: make $(MAKECMDGOALS) PYTHON=python3.11'; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) \
 		|| { echo "Python's venv is missing (Debian: apt-get install python3-venv)"; exit 1; }
-	$(INSTALL) '.[solid,demo]'
+	$(INSTALL) '.[solid,splat,demo]'
 	@touch $@
 
 $(READY): $(RUNS)
-	$(INSTALL) '.[solid,dev]'
+	$(INSTALL) '.[solid,splat,dev]'
 	@touch $@
 
 demo: $(RUNS) ## make a part, receive and verify its webhook, say where the files are
@@ -56,7 +56,7 @@ fix: $(READY) ## format, and mend what can be mended
 chaos: $(READY) ## kill processes at every crash point and under load, try the store for long (an hour)
 	$(BIN)/python -m pytest -m chaos $(ARGS)
 
-bench: bench-ticket bench-queue bench-webhooks ## all benches
+bench: bench-ticket bench-queue bench-webhooks bench-splat ## all benches
 
 bench-ticket: $(READY) ## what a ticket costs around the kernel, beside its targets
 	$(BIN)/python bench/ticket.py
@@ -66,6 +66,9 @@ bench-queue: $(READY) ## the queue beside other engines and its targets (an hour
 
 bench-webhooks: $(READY) ## what a webhook costs and how soon it is there, beside its targets (half an hour)
 	$(BIN)/python -m bench.webhooks.run --rounds $(ROUNDS) $(ARGS)
+
+bench-splat: $(READY) ## what splats look like, how fast they are made and written, beside their targets (minutes)
+	$(BIN)/python -m bench.splat.run --rounds $(ROUNDS) $(ARGS)
 
 mutants: $(READY) ## take the guards out one at a time; a test has to notice each
 	$(BIN)/python tools/mutants.py $(ARGS)

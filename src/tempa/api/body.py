@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -85,6 +85,26 @@ def refuse_announced(request: Request, size_bytes_max: int) -> None:
     announced = request.headers.get("content-length", "")
     if _DIGITS.fullmatch(announced) and int(announced) > size_bytes_max:
         raise too_large(size_bytes_max)
+
+
+async def bounded(request: Request, size_bytes_max: int) -> AsyncGenerator[bytes, None]:
+    """A body of any kind as it streams in. Raises `Refusal`: `body-too-large`, `unsupported-media-type`."""
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Refusal("unsupported-media-type", "Send the file without Content-Encoding.")
+    refuse_announced(request, size_bytes_max)
+    size = 0
+    async with aclosing(request.stream()) as body:
+        async for chunk in body:
+            size += len(chunk)
+            if size > size_bytes_max:
+                raise too_large(size_bytes_max)
+            yield chunk
+
+
+def not_stored() -> Refusal:
+    """503: the disk or the bucket would not have a file."""
+    detail = "The file could not be stored. Try again later."
+    return Refusal("store-unavailable", detail, headers={"Retry-After": "10"})
 
 
 def too_large(size_bytes_max: int) -> Refusal:

@@ -10,14 +10,13 @@ from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
 
 from tempa.api.auth import Caller, JobsWriter
-from tempa.api.body import one_header, refuse_announced, too_large
-from tempa.api.form import FileForm
+from tempa.api.body import bounded, not_stored
+from tempa.api.form import FORM_BYTES, Form, form_type
 from tempa.api.operation import Told, operation
 from tempa.api.parts import ApiParts, Parts
 from tempa.core.crash import crash_point
-from tempa.core.errors import Problem, Refusal
+from tempa.core.errors import Problem
 from tempa.core.ids import new_id
-from tempa.core.limits import KIB
 from tempa.jobs.intake import invalid
 from tempa.jobs.model import StoredFile
 from tempa.jobs.ports import StoredObject
@@ -26,7 +25,7 @@ from tempa.jobs.wire import FileView
 
 router = APIRouter(tags=["files"])
 
-_FORM_BYTES = 64 * KIB  # what a form may have around its file
+_FIELD = "file"
 _BODIES = {
     "application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}},
     "multipart/form-data": {
@@ -67,38 +66,29 @@ async def upload_file(request: Request, parts: Parts, caller: JobsWriter) -> Res
 
 
 async def _chunks(request: Request, size_bytes_max: int) -> AsyncGenerator[bytes, None]:
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refusal("unsupported-media-type", "Send the file without Content-Encoding.")
-    content_type = one_header(request, "content-type") or ""
-    is_form = content_type.partition(";")[0].strip().lower() == "multipart/form-data"
-    bound = size_bytes_max + (_FORM_BYTES if is_form else 0)
-    refuse_announced(request, bound)
-    async with aclosing(_bounded(request, bound)) as body:
-        if not is_form:
+    content_type = form_type(request)
+    bound = size_bytes_max + (0 if content_type is None else FORM_BYTES)
+    async with aclosing(bounded(request, bound)) as body:
+        if content_type is None:
             async for chunk in body:
                 yield chunk
             return
-        async with aclosing(FileForm(content_type).file(body)) as file:
-            async for chunk in file:
-                yield chunk
-
-
-async def _bounded(request: Request, size_bytes_max: int) -> AsyncGenerator[bytes, None]:
-    size = 0
-    async with aclosing(request.stream()) as body:
-        async for chunk in body:
-            size += len(chunk)
-            if size > size_bytes_max:
-                raise too_large(size_bytes_max)
-            yield chunk
+        fields = Form(content_type, {_FIELD}).fields(body)
+        async with aclosing(fields):
+            sent = False
+            async for field in fields:
+                sent = True
+                async for chunk in field.content:
+                    yield chunk
+        if not sent:
+            raise invalid([Problem("/file", "The form has no field file.")])
 
 
 async def _receive(parts: ApiParts, file_id: str, chunks: AsyncIterator[bytes]) -> StoredObject:
     try:
         return await parts.artifacts.receive(file_id, chunks, parts.limits.upload_bytes)
     except OSError as error:
-        detail = "The file could not be stored. Try again later."
-        raise Refusal("store-unavailable", detail, headers={"Retry-After": "10"}) from error
+        raise not_stored() from error
 
 
 async def _enter(parts: ApiParts, caller: Caller, file_id: str, stored: StoredObject) -> Response:

@@ -15,7 +15,7 @@ from tempa.api.problems import ERRORS_MAX
 from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES, OPERATOR_EVENTS, TEST_EVENT
-from tempa.jobs.wire import ANNOUNCED, GenerateModel
+from tempa.jobs.wire import ANNOUNCED, Convert, GenerateModel, GenerateSplat
 from tempa.webhooks.wire import (
     ChangeEndpoint,
     Discard,
@@ -41,6 +41,8 @@ FLANGED_TUBE = {
 
 _REQUESTS = (
     GenerateModel,
+    GenerateSplat,
+    Convert,
     RegisterEndpoint,
     ChangeEndpoint,
     RotateSecret,
@@ -71,6 +73,7 @@ class Fault(BaseModel):
     pointer: str = Field(description="JSON pointer into the body; in a query, the parameter: `/limit`.")
     message: str
     limit: float | str | None = Field(description="The limit that was broken, if there is one.")
+    code: str | None = Field(None, description="Of the table of job codes, for what is wrong with a file.")
 
 
 class ProblemDetails(BaseModel):

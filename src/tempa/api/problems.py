@@ -63,7 +63,7 @@ def _in_short(problems: Sequence[Problem]) -> Iterator[Problem]:
         message = first + dot.strip() if problem.message in before else problem.message
         before.add(problem.message)
         pointer = _cut(problem.pointer, _POINTER_LENGTH_MAX)
-        yield Problem(pointer, _cut(message, _MESSAGE_LENGTH_MAX), problem.limit)
+        yield Problem(pointer, _cut(message, _MESSAGE_LENGTH_MAX), problem.limit, problem.code)
 
 
 def _cut(text: str, length_max: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tempa.api.doors import DOORS, Door
 from tempa.api.parts import ApiParts
 from tempa.core.limits import Limits
 
@@ -16,19 +17,26 @@ _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 def say_limits(made: dict[str, Any], parts: ApiParts) -> None:
     """Write them into an OpenAPI document."""
     schemas = made["components"]["schemas"]
-    fields = schemas["GenerateModel"]["properties"]
-    _bound_options(fields, parts.limits)
-    _offer(fields, parts)
+    for door in DOORS:
+        _say_of(door, schemas, parts)
     for body in ("RegisterEndpoint", "ChangeEndpoint"):
         schemas[body]["properties"]["url"]["maxLength"] = parts.limits.url_length_max
-    templates = dict(_templates(parts))
-    schemas |= templates
-    named = [{"$ref": SCHEMAS + name} for name in templates if "x-constraints" in templates[name]]
-    if named:
-        fields["parameters"]["anyOf"] = [*named, {"type": "null"}]
     for item in made["paths"].values():
         for operation in item.values():
             _bound_query(operation, parts.limits)
+
+
+def _say_of(door: Door, schemas: dict[str, Any], parts: ApiParts) -> None:
+    fields = schemas[door.model.__name__]["properties"]
+    about = [engine.describe(parts.limits) for engine in door.offers(parts.engines).values()]
+    _bound_options(fields, parts.limits)
+    _offer(fields, about, parts.limits)
+    named = []
+    for name, schema in _parameters(about):
+        named.append({"$ref": SCHEMAS + name})
+        schemas |= dict(_components(name, schema))
+    if named:
+        fields["parameters"]["anyOf"] = [*named, {"type": "null"}]
 
 
 def _bound_options(fields: dict[str, Any], limits: Limits) -> None:
@@ -45,14 +53,15 @@ def _bound_options(fields: dict[str, Any], limits: Limits) -> None:
     }
 
 
-def _offer(fields: dict[str, Any], parts: ApiParts) -> None:
+def _offer(fields: dict[str, Any], about: Sequence[Mapping[str, Any]], limits: Limits) -> None:
     """What may be named is what runs here."""
-    about = [engine.describe(parts.limits) for engine in parts.engines.values()]
-    fields["engine"]["enum"] = sorted(parts.engines)
+    names = sorted(engine["name"] for engine in about)
     templates = sorted({one["id"] for engine in about for one in engine.get("templates", ())})
     formats = sorted({name for engine in about for name in engine.get("export_formats", ())})
     many = _branch(fields["export_formats"], "array")
-    many["maxItems"] = parts.limits.export_formats_max
+    many["maxItems"] = limits.export_formats_max
+    if names:
+        fields["engine"]["enum"] = names
     if templates:
         _branch(fields["template"], "string")["enum"] = templates
     if formats:
@@ -60,17 +69,22 @@ def _offer(fields: dict[str, Any], parts: ApiParts) -> None:
         many["items"] = {"type": "string", "enum": formats}
 
 
-def _templates(parts: ApiParts) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Their schemas as components. A component's name has no @, and one document all definitions."""
-    for engine in parts.engines.values():
-        for template in engine.describe(parts.limits).get("templates", ()):
+def _parameters(about: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The schemas of the engines' parameters, or of their templates', by a component's name (it has no @)."""
+    for engine in about:
+        if "parameters" in engine:
+            yield engine["name"], engine["parameters"]
+        for template in engine.get("templates", ()):
             if "schema" in template:
-                name = template["id"].replace("@", ".")
-                text = json.dumps(template["schema"]).replace('"#/$defs/', f'"{SCHEMAS}{name}.')
-                schema = json.loads(text)
-                for inner, definition in schema.pop("$defs", {}).items():
-                    yield f"{name}.{inner}", definition
-                yield name, schema
+                yield template["id"].replace("@", "."), template["schema"]
+
+
+def _components(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A schema and those in it: one document has all definitions in one place."""
+    whole = json.loads(json.dumps(schema).replace('"#/$defs/', f'"{SCHEMAS}{name}.'))
+    for inner, definition in whole.pop("$defs", {}).items():
+        yield f"{name}.{inner}", definition
+    yield name, whole
 
 
 def _branch(field: dict[str, Any], kind: str) -> dict[str, Any]:

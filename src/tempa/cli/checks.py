@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
 from tempa.cli import connect
+from tempa.cli.doctor_engines import look_at_triposplat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,7 @@ def run_checks(settings: Settings, folder: Path) -> list[Check]:
         ("pycurl", check_pycurl),
         ("kernel", check_kernel),
         ("engines", lambda: check_engines(settings)),
+        ("triposplat", lambda: Check("triposplat", *look_at_triposplat(settings))),
         ("data directory", lambda: check_folder(folder)),
         ("flush", lambda: check_flush(folder)),
         ("disk", lambda: check_disk(folder)),
@@ -114,12 +116,13 @@ def check_kernel() -> Check:
 
 def check_engines(settings: Settings) -> Check:
     """Which engines this installation would offer."""
-    from tempa.wiring.plugins import load_engines
+    from tempa.wiring.plugins import load_engines, withheld_engines
 
     logging.getLogger("tempa").addHandler(logging.NullHandler())  # what cannot be loaded is told below
     loaded = load_engines(settings.engines)
     disabled = {name for name, switches in settings.engines.items() if not switches.enabled}
-    broken = {entry.name for entry in entry_points(group="tempa.engines")} - loaded.keys() - disabled
+    known = loaded.keys() | withheld_engines(settings.engines).keys()
+    broken = {entry.name for entry in entry_points(group="tempa.engines")} - known - disabled
     if not loaded:
         why = f"{', '.join(sorted(broken))} cannot be loaded" if broken else "none is installed and enabled"
         return Check("engines", "fault", f"{why}; every request would be refused")

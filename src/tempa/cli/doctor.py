@@ -79,7 +79,7 @@ def _shown_pair(pair: str) -> str:
 def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in tree.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and value and name != "options":  # an engine's own: shown as they are
             flat |= _flatten(value, f"{prefix}{name}.")
         elif value != {}:
             flat[prefix + name] = value

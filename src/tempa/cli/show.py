@@ -103,8 +103,12 @@ def duration(seconds: float) -> str:
 
 
 def measurement_lines(measurements: Mapping[str, Any]) -> list[str]:
-    """What was measured, with units."""
-    return [f"{name.replace('_', ' ')}: {_measure(name, value)}" for name, value in measurements.items()]
+    """What was measured; of solids with units, for splats have none."""
+    units = _UNITS if "volume" in measurements else {}
+    return [
+        f"{name.replace('_', ' ')}: {_measure(value, units.get(name))}"
+        for name, value in measurements.items()
+    ]
 
 
 def stamp(at: datetime | None) -> str:
@@ -134,9 +138,8 @@ def _member(name: str, value: Any) -> str:
     return plain(value)
 
 
-def _measure(name: str, value: Any) -> str:
-    unit = _UNITS.get(name, "")
-    return f"{plain(value)} {unit}".rstrip()
+def _measure(value: Any, unit: str | None) -> str:
+    return f"{plain(value)} {unit or ''}".rstrip()
 
 
 def _times(job: JobView) -> str:

@@ -14,6 +14,8 @@ from tempa.client.calls import (
     EndpointOptions,
     JobFilter,
     ModelOptions,
+    Source,
+    SplatOptions,
 )
 from tempa.client.client import DEFAULT_TIMEOUT_SECONDS, Client, JobHandle
 from tempa.client.discovery import discover
@@ -92,6 +94,29 @@ class AsyncClient:
         **options: Unpack[ModelOptions],
     ) -> AsyncJobHandle:
         flow = self._do.generate_model(parameters, options, idempotency_key)
+        return AsyncJobHandle(self, await self._driver.run(flow))
+
+    async def generate_splat(
+        self,
+        image: Path | Source | None = None,
+        *,
+        depth: Path | Source | None = None,
+        mesh: Path | Source | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[SplatOptions],
+    ) -> AsyncJobHandle:
+        inputs = {"image": image, "depth": depth, "mesh": mesh}
+        flow = self._do.generate_splat(inputs, options, idempotency_key)
+        return AsyncJobHandle(self, await self._driver.run(flow))
+
+    async def convert(
+        self,
+        file: Path | Source,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[SplatOptions],
+    ) -> AsyncJobHandle:
+        flow = self._do.convert({"file": file}, options, idempotency_key)
         return AsyncJobHandle(self, await self._driver.run(flow))
 
     async def submit(

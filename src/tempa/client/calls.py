@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import quote
 
 from tempa.client.effects import Call
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GENERATE_MODEL = "/v1/models/generate"
+GENERATE_SPLAT = "/v1/splats/generate"
+CONVERT = "/v1/convert"
 ENDPOINTS = "/v1/webhooks/endpoints"
 HOLD_SECONDS_MAX = 30
 
@@ -24,15 +26,11 @@ _STREAM_SILENCE_SECONDS = 45.0  # the server writes a comment every 15 s
 _TRANSFER_SILENCE_SECONDS = 60.0
 
 
-class ModelOptions(TypedDict, total=False):
-    """What a model can be asked with, beside its parameters; the server knows defaults and limits."""
+class JobOptions(TypedDict, total=False):
+    """What every job can be asked with; the server knows defaults and limits."""
 
-    template: str  # "flanged-tube@1" if absent; `templates()` lists them
-    tree: Mapping[str, Any]  # a feature tree instead of a template
     engine: str  # `engines()` lists them
-    export_formats: Sequence[str]  # step, brep, stl, glb, 3mf
-    tolerance: Mapping[str, float]  # linear: mm, angular: degrees
-    checks: Mapping[str, Any]  # solids, volume_min, volume_max, bounding_box, watertight
+    export_formats: Sequence[str]
     webhook_url: str
     webhook_events: Sequence[str]
     deadline_seconds: float  # from admission
@@ -40,6 +38,22 @@ class ModelOptions(TypedDict, total=False):
     tags: Mapping[str, str]
     gpu_instance_id: str
     cache: str  # "use" | "bypass"
+
+
+class ModelOptions(JobOptions, total=False):
+    """What a model can be asked with, beside its parameters: step, brep, stl, glb and 3mf are its formats."""
+
+    template: str  # "flanged-tube@1" if absent; `templates()` lists them
+    tree: Mapping[str, Any]  # a feature tree instead of a template
+    tolerance: Mapping[str, float]  # linear: mm, angular: degrees
+    checks: Mapping[str, Any]  # solids, volume_min, volume_max, bounding_box, watertight
+
+
+class SplatOptions(JobOptions, total=False):
+    """What splats can be asked with, beside what they are made of."""
+
+    parameters: Mapping[str, Any]  # num_gaussians, seed, ...: `engines()` has each engine's schema
+    preview: Mapping[str, int]  # width, height: px; turntable_frames
 
 
 class JobFilter(TypedDict, total=False):
@@ -77,6 +91,10 @@ class DeadLetterFilter(TypedDict, total=False):
     endpoint_id: str
     group: str
     since: datetime | str  # those that died at or after it
+
+
+Source: TypeAlias = "str | Mapping[str, str]"
+"""An input that is elsewhere: an `https://` URL, an upload `{"file_id"}`, a result `{"job_id", "name"}`."""
 
 
 def new_idempotency_key() -> str:
@@ -204,6 +222,11 @@ def model_document(parameters: Mapping[str, Any] | None, options: ModelOptions) 
     """The body of `POST /v1/models/generate`. What was not given is not sent."""
     document: dict[str, Any] = {} if parameters is None else {"parameters": dict(parameters)}
     return document | {name: value for name, value in options.items() if value is not None}
+
+
+def input_fields(name: str, source: Source) -> dict[str, Any]:
+    """How a request names an input that needs no upload: by URL, or as a file that is stored there."""
+    return {f"{name}_url": source} if isinstance(source, str) else {f"{name}_artifact": dict(source)}
 
 
 def redrive_document(

@@ -14,6 +14,8 @@ from tempa.client.calls import (
     EndpointOptions,
     JobFilter,
     ModelOptions,
+    Source,
+    SplatOptions,
 )
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
@@ -110,6 +112,31 @@ class Client:
     ) -> JobHandle:
         """Ask for a solid model: a template's `parameters` (lengths in mm), or a feature `tree`."""
         flow = self._do.generate_model(parameters, options, idempotency_key)
+        return JobHandle(self, self._driver.run(flow))
+
+    def generate_splat(
+        self,
+        image: Path | Source | None = None,
+        *,
+        depth: Path | Source | None = None,
+        mesh: Path | Source | None = None,
+        idempotency_key: str | None = None,
+        **options: Unpack[SplatOptions],
+    ) -> JobHandle:
+        """Ask for Gaussian splats of a picture, or of a `mesh`: a file here, a URL, or a stored file."""
+        inputs = {"image": image, "depth": depth, "mesh": mesh}
+        flow = self._do.generate_splat(inputs, options, idempotency_key)
+        return JobHandle(self, self._driver.run(flow))
+
+    def convert(
+        self,
+        file: Path | Source,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[SplatOptions],
+    ) -> JobHandle:
+        """Ask for a file in other formats: a file here, a URL, or a stored file."""
+        flow = self._do.convert({"file": file}, options, idempotency_key)
         return JobHandle(self, self._driver.run(flow))
 
     def submit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -27,7 +28,6 @@ from tempa.webhooks.wire import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
 
     from tempa.client.calls import (
         DeadLetterFilter,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         EndpointOptions,
         JobFilter,
         ModelOptions,
+        Source,
+        SplatOptions,
     )
     from tempa.client.effects import Answer, Call, Flow
     from tempa.client.exchange import Pace
@@ -74,6 +76,33 @@ class Operations:
         self, parameters: Mapping[str, Any] | None, options: ModelOptions, key: str | None
     ) -> Flow[Accepted]:
         return self.submit(calls.model_document(parameters, options), calls.GENERATE_MODEL, key)
+
+    def generate_splat(
+        self, inputs: Mapping[str, Path | Source | None], options: SplatOptions, key: str | None
+    ) -> Flow[Accepted]:
+        return self._submit_with(inputs, options, calls.GENERATE_SPLAT, key)
+
+    def convert(
+        self, inputs: Mapping[str, Path | Source | None], options: SplatOptions, key: str | None
+    ) -> Flow[Accepted]:
+        return self._submit_with(inputs, options, calls.CONVERT, key)
+
+    def _submit_with(
+        self,
+        inputs: Mapping[str, Path | Source | None],
+        options: SplatOptions,
+        path: str,
+        key: str | None,
+    ) -> Flow[Accepted]:
+        """Files of this machine are uploaded first: a request is known by their content, not by their ids."""
+        document: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        for name, given in inputs.items():
+            if isinstance(given, Path):
+                stored = yield from self.upload(given, None)
+                document |= calls.input_fields(name, {"file_id": stored.file_id})
+            elif given is not None:
+                document |= calls.input_fields(name, given)
+        return (yield from self.submit(document, path, key))
 
     def retry(self, job_id: str, key: str | None) -> Flow[Accepted]:
         chosen = key or calls.new_idempotency_key()

@@ -110,10 +110,12 @@ class Problem:
     pointer: str
     message: str
     limit: float | str | None = None
+    code: str | None = None  # a key of `CODES`, when it is a fault of an input's content
 
     def as_dict(self) -> dict[str, Any]:
         """Wire form: an entry of `errors` in a problem+json body."""
-        return {"pointer": self.pointer, "message": self.message, "limit": self.limit}
+        body = {"pointer": self.pointer, "message": self.message, "limit": self.limit}
+        return body if self.code is None else {**body, "code": self.code}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -16,9 +16,7 @@ from tempa.core.errors import Problem
 from tempa.core.shapes import escape, shape_problems, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tempa.core.limits import Limits
+    from collections.abc import Callable, Mapping, Sequence
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -35,15 +33,6 @@ class Found:
 
     values: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-
-
-class Template(Protocol):
-    """A template's module: what parameters it takes, and how they are read."""
-
-    @property
-    def ID(self) -> str: ...  # noqa: N802 - a module's constant: "flanged-tube@1"
-    def read(self, raw: object, pointer: str, limits: Limits) -> Found: ...
-    def describe(self, limits: Limits) -> dict[str, Any]: ...
 
 
 def read_fields(model: type[Fields], raw: object, pointer: str) -> Found:
@@ -69,7 +58,8 @@ def _read_field(found: Found, raw: Mapping[str, Any], model: type[Fields], name:
         if info.is_required():
             found.problems.append(Problem(pointer, "This field is required."))
         else:
-            found.values[name] = info.get_default(call_default_factory=True)
+            default = info.get_default(call_default_factory=True)
+            found.values[name] = default.model_dump() if isinstance(default, Fields) else default
         return
     value = raw[name]
     inner = _model_in(info.annotation)
@@ -105,3 +95,30 @@ def _adapter(model: type[Fields], name: str) -> TypeAdapter[Any]:
 def schema(model: type[Fields]) -> dict[str, Any]:
     """JSON Schema 2020-12 of a model."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+
+
+def read_formats(
+    body: Mapping[str, Any], offered: Sequence[str], default: Sequence[str], most: int
+) -> tuple[list[str], list[Problem]]:
+    """`export_formats`, or its one-element form `export_format`: what is asked for, and what is wrong."""
+    one, many = body.get("export_format"), body.get("export_formats")
+    if one is not None and many is not None:
+        return [], [Problem("/export_formats", "Give export_format or export_formats, not both.")]
+    if many is None:
+        return _each_once([*default] if one is None else [one], offered, lambda _: "/export_format")
+    if not isinstance(many, list) or not 1 <= len(many) <= most:
+        return [], [Problem("/export_formats", f"Must be a list of 1 to {most} formats.", most)]
+    return _each_once(many, offered, lambda index: f"/export_formats/{index}")
+
+
+def _each_once(
+    formats: list[Any], offered: Sequence[str], pointer: Callable[[int], str]
+) -> tuple[list[str], list[Problem]]:
+    problems = []
+    for index, name in enumerate(formats):
+        if name not in offered:
+            names = ", ".join(offered)
+            problems.append(Problem(pointer(index), f"This format is not offered. Offered: {names}."))
+        elif name in formats[:index]:
+            problems.append(Problem(pointer(index), "This format is asked for twice."))
+    return formats, problems

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tempa.core.crash import crash_point
 from tempa.core.errors import Refusal
+from tempa.jobs.inputs import own
 from tempa.jobs.views import cancel_view
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ async def retry(store: JobStore, intake: Intake, account: str, job_id: str, key:
     The options are those of the old job, `cache` too: unless it says "bypass", a job that was
     completed is answered with its own result again, as long as that is kept.
 
-    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal,
-    `engine-unavailable`, and those of `Intake.admit`.
+    Raises `Refusal`: `not-found`, `conflict` (409) while the job is not terminal, `gone` when its inputs
+    were removed, `engine-unavailable`, and those of `Intake.admit`.
     """
     job = await store.job(account, job_id)
     if job is None:
@@ -47,7 +48,11 @@ async def retry(store: JobStore, intake: Intake, account: str, job_id: str, key:
     if engine is None:
         raise Refusal("engine-unavailable", f"The engine {job.request.engine} does not run here any more.")
     request = replace(job.request, engine_version=engine.version)
-    return await intake.admit(account, f"/v1/jobs/{job_id}/retry", request, key, derive=False)
+    given = own(job.id, request)
+    if given and job.removed:
+        raise Refusal("gone", "The inputs of this job were removed. Ask with new ones.")
+    route = f"/v1/jobs/{job_id}/retry"
+    return await intake.admit(account, route, request, key, derive=False, given=given)
 
 
 async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id: str) -> None:
@@ -73,8 +78,8 @@ async def remove(store: JobStore, artifacts: ArtifactStore, account: str, job_id
 
 
 async def drop_artifacts(artifacts: ArtifactStore, job: Job) -> None:
-    """Delete what any attempt of this job has kept. Raises OSError when something stays."""
-    for epoch in range(1, job.epoch + 1):
+    """Delete its inputs and what any attempt has kept. Raises OSError when something stays."""
+    for epoch in range(job.epoch + 1):  # 0: the inputs (`jobs.inputs`)
         await artifacts.delete(f"{job.id}.a{epoch}")
 
 

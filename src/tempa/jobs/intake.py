@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from tempa.core.accounts import AccountFull
 from tempa.core.addresses import check_url
@@ -18,26 +15,28 @@ from tempa.core.canonical import fingerprint
 from tempa.core.crash import crash_point
 from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import new_id
-from tempa.core.shapes import escape, shape_problems, whole
 from tempa.core.work import either
 from tempa.jobs.ceiling import Ceiling, Spent
+from tempa.jobs.inputs import NO_INPUTS, is_fetched, keep, prefix
 from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
-from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
+from tempa.jobs.options import read_options, unknown_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from ipaddress import IPv4Network, IPv6Network
 
     from tempa.core.allowances import Allowances
     from tempa.core.clock import Clock
+    from tempa.core.errors import TempaError
     from tempa.core.limits import Limits
     from tempa.core.metrics import Meter
-    from tempa.jobs.ports import ArtifactStore, Engine, JobStore
+    from tempa.jobs.inputs import Inputs
+    from tempa.jobs.ports import ArtifactStore, Engine, JobStore, StoredObject
+    from tempa.jobs.wire import JobOptions
 
 _logger = logging.getLogger(__name__)
 
 _KEY_PATTERN = re.compile(r"[\x20-\x7e]{1,255}")
-_TEXT_PATTERN = re.compile(r"[^\x00-\x1f\x7f]*")
 _WAIT_SECONDS = 2.0  # how long the others wait for the first request with their key
 
 
@@ -60,93 +59,101 @@ class Intake:
     addresses: Addresses
     meter: Meter
     retention_days: float
+    withheld: Mapping[str, TempaError] = field(default_factory=dict)  # engines that cannot run here, and why
     artifacts: ArtifactStore | None = None  # without it, what is not marked as removed counts as there
     allowances: Allowances | None = None  # without it, accounts have no limits
     _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
 
-    def read(self, document: Any, known_fields: frozenset[str], default_engine: str) -> Request:
+    def read(
+        self,
+        document: Any,
+        known_fields: frozenset[str],
+        default_engine: str,
+        *,
+        offered: Mapping[str, Engine] | None = None,
+        inputs: Inputs = NO_INPUTS,
+    ) -> Request:
         """Validate a request body whole.
 
-        `known_fields` are the engine's share of the route's body; the rest are `JobOptions` and
-        `engine`. Raises `Refusal` with every problem there is.
+        `known_fields` are the engine's share of the route's body; the rest are `JobOptions`, `engine` and
+        the fields of `inputs`, which were read already. `offered` are the route's engines (None: all).
+        Raises `Refusal` with every problem there is.
         """
         if not isinstance(document, dict):
             raise invalid([Problem("", "The body must be a JSON object.")])
-        problems = _unknown(document, known_fields)
-        options, found = _read_options(document)
-        problems += found + self._check_options(document)
-        engine = self._engine(document.get("engine", default_engine), problems)
+        problems = unknown_fields(document, known_fields | inputs.fields)
+        options, found = read_options(document, self.limits)
+        problems += found
+        engine = self._engine(
+            self.engines if offered is None else offered, document.get("engine", default_engine), problems
+        )
         share = {key: value for key, value in document.items() if key in known_fields}
         reading = engine.read(share, self.limits) if engine else None
         problems += reading.problems if reading else ()
-        self._refuse(problems, blocked=self._blocked(document))
+        problems += inputs.problems
+        blocked = self._blocked(document)
+        self._refuse(problems, [*inputs.blocked, *([blocked] if blocked else [])])
         assert engine is not None
         assert reading is not None
         assert reading.work is not None
         assert options is not None
-        return _request(engine, options, reading.work)
+        return _request(engine, options, reading.work, inputs.references())
 
-    def _engine(self, name: Any, problems: list[Problem]) -> Engine | None:
-        engine = self.engines.get(name) if isinstance(name, str) else None
+    def _engine(self, offered: Mapping[str, Engine], name: Any, problems: list[Problem]) -> Engine | None:
+        engine = offered.get(name) if isinstance(name, str) else None
         if engine is None:
-            offered = ", ".join(sorted(self.engines)) or "none"
-            problems.append(Problem("/engine", f"This engine does not run here. Offered: {offered}."))
+            names = ", ".join(sorted(offered)) or "none"
+            why = self.withheld.get(name) if isinstance(name, str) else None
+            reason, code = (why.message, why.code) if why else ("This engine does not run here.", None)
+            problems.append(Problem("/engine", f"{reason} Offered: {names}.", code=code))
         return engine
-
-    def _check_options(self, document: Mapping[str, Any]) -> list[Problem]:
-        """The rules that the shape of `JobOptions` cannot say, for the fields that can be read."""
-        problems = list(_limit_problems(document, self.limits))
-        tags, events = document.get("tags"), document.get("webhook_events")
-        if isinstance(tags, dict):
-            problems += _tag_problems(tags, self.limits)
-        if isinstance(events, list):
-            problems += [
-                Problem(f"/webhook_events/{index}", "Not an event. Known: " + ", ".join(WEBHOOK_EVENTS) + ".")
-                for index, name in enumerate(events)
-                if isinstance(name, str) and name not in WEBHOOK_EVENTS
-            ]
-            if document.get("webhook_url") is None:
-                problems.append(Problem("/webhook_events", "Needs a webhook_url to send these events to."))
-        if isinstance(document.get("gpu_instance_id"), str):
-            problems.append(Problem("/gpu_instance_id", "No GPU instance of this id is offered here."))
-        return problems
 
     def _blocked(self, document: Mapping[str, Any]) -> Problem | None:
         url = document.get("webhook_url")
-        if not isinstance(url, str):
-            return None
-        why = check_url(
+        why = self.why_blocked(url) if isinstance(url, str) else None
+        return Problem("/webhook_url", why) if why else None
+
+    def why_blocked(self, url: str) -> str | None:
+        """Why a URL may not be called from here; None: it may, as far as its text tells."""
+        return check_url(
             url,
             allow_networks=self.addresses.allow_networks,
             allow_http=self.addresses.allow_http,
             length_max=self.limits.url_length_max,
         )
-        return Problem("/webhook_url", why) if why else None
 
-    def _refuse(self, problems: list[Problem], blocked: Problem | None) -> None:
+    def _refuse(self, problems: list[Problem], blocked: list[Problem]) -> None:
         if blocked and not problems:
-            raise Refusal("address-not-allowed", blocked.message, (blocked,))
-        every = [*problems, blocked] if blocked else problems
+            raise Refusal("address-not-allowed", blocked[0].message, tuple(blocked))
+        every = [*problems, *blocked]
         if [problem.pointer for problem in every] == ["/engine"]:
-            raise Refusal("engine-unavailable", every[0].message, tuple(every))
+            raise Refusal("engine-unavailable", every[0].message, tuple(every), code=every[0].code)
         if every:
             raise invalid(every)
 
     async def admit(
-        self, account: str, route: str, request: Request, key: str | None, *, derive: bool = True
+        self,
+        account: str,
+        route: str,
+        request: Request,
+        key: str | None,
+        *,
+        derive: bool = True,
+        given: Mapping[str, StoredObject] | None = None,
     ) -> Admission:
         """Admit a request, or find the job that stands under its key.
 
-        Without `derive` a request that brings no key is given none: a new job, whatever stands.
+        Without `derive` a request that brings no key is given none: a new job, whatever stands. `given` are
+        the stored bytes of its inputs: a new job gets copies of its own before it is admitted.
         Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409),
         `too-many-requests` (429: a limit of the account; what stands under the key is found all the same).
         """
-        derivable = derive and self.engines[request.engine].deterministic
+        derivable = derive and self.engines[request.engine].deterministic and not is_fetched(request)
         reservation = reserve(route, request, key) if key is not None or derivable else None
         ceiling = await self._ceiling(account)
         new = replace(self._new_job(account, request, reservation), queued_max=ceiling.jobs_max)
         try:
-            admission = await self._admit_once(new)
+            admission = await self._admit_with(new, given or {})
         except AccountFull as full:
             self.meter.count("tempa_jobs_refused_total", limit=ceiling.limit)
             raise ceiling.refusal(full, self.clock.now()) from None
@@ -169,6 +176,26 @@ class Intake:
             if spent_seconds >= cap_seconds:
                 return Ceiling(0, Spent(spent_seconds, cap_seconds))
         return Ceiling(allowed.queued_max)
+
+    async def _admit_with(self, new: NewJob, given: Mapping[str, StoredObject]) -> Admission:
+        """The job's inputs lie with it before it is there. Those of a job that was not admitted go again.
+
+        Not when nobody knows whether it was: the store's answer may have been lost. Then the janitor asks it.
+        """
+        if not given:
+            return await self._admit_once(new)
+        assert self.artifacts is not None
+        await keep(self.artifacts, new.id, given)
+        crash_point("inputs.kept")
+        admission = None
+        try:
+            admission = await self._admit_once(new)
+        except (AccountFull, Refusal):
+            await self.artifacts.delete(prefix(new.id))
+            raise
+        if admission.job.id != new.id:
+            await self.artifacts.delete(prefix(new.id))
+        return admission
 
     async def _admit_once(self, new: NewJob) -> Admission:
         """Admit, or find what stands under the key: under a derived one, what still has its files."""
@@ -243,7 +270,7 @@ class Intake:
             created_at=now,
             deadline_at=None if seconds is None else now + timedelta(seconds=seconds),
             retained_until=now + timedelta(days=self.retention_days),
-            work_key=work_key(request) if deterministic else None,
+            work_key=work_key(request) if deterministic and not is_fetched(request) else None,
         )
 
 
@@ -271,7 +298,12 @@ def work_key(request: Request) -> str | None:
     """
     if request.cache != "use" or request.gpu_instance_id is not None:
         return None
-    share = {"engine": request.engine, "engine_version": request.engine_version, "work": request.work}
+    share = {
+        "engine": request.engine,
+        "engine_version": request.engine_version,
+        "work": request.work,
+        "inputs": request.inputs,
+    }
     return fingerprint(share)
 
 
@@ -291,7 +323,9 @@ def read_key(header: str | None) -> str | None:
     return text
 
 
-def _request(engine: Engine, options: JobOptions, work: Mapping[str, Any]) -> Request:
+def _request(
+    engine: Engine, options: JobOptions, work: Mapping[str, Any], inputs: Mapping[str, Any]
+) -> Request:
     return Request(
         engine=engine.name,
         engine_version=engine.version,
@@ -307,55 +341,13 @@ def _request(engine: Engine, options: JobOptions, work: Mapping[str, Any]) -> Re
         tags=options.tags,
         gpu_instance_id=options.gpu_instance_id,
         cache=options.cache,
+        inputs=inputs,
     )
 
 
 def invalid(problems: Sequence[Problem]) -> Refusal:
-    """422 `invalid-request`, with all that was found."""
+    """422 `invalid-request`, with all that was found; under a job's code if all is of that code."""
     count = len(problems)
     detail = f"{count} problems were found; all are listed." if count > 1 else problems[0].message
-    return Refusal("invalid-request", detail, tuple(problems))
-
-
-def _unknown(document: Mapping[str, Any], known_fields: frozenset[str]) -> list[Problem]:
-    known = known_fields | JobOptions.model_fields.keys() | {"engine"}
-    return [
-        Problem("/" + escape(key), "This field is not known here. Known: " + ", ".join(sorted(known)) + ".")
-        for key in document
-        if key not in known
-    ]
-
-
-def _read_options(document: Mapping[str, Any]) -> tuple[JobOptions | None, list[Problem]]:
-    given = {key: whole(value) for key, value in document.items() if key in JobOptions.model_fields}
-    try:
-        return JobOptions.model_validate(given), []
-    except ValidationError as error:
-        return None, shape_problems(error)
-
-
-def _limit_problems(document: Mapping[str, Any], limits: Limits) -> Iterator[Problem]:
-    url, seconds = document.get("webhook_url"), document.get("deadline_seconds")
-    if isinstance(url, str) and len(url) > limits.url_length_max:
-        most = limits.url_length_max
-        yield Problem("/webhook_url", f"String should have at most {most} characters.", most)
-    if isinstance(seconds, (int, float)) and limits.deadline_seconds_max < seconds < math.inf:
-        most = limits.deadline_seconds_max
-        yield Problem("/deadline_seconds", f"Input should be less than or equal to {most}.", most)
-
-
-def _tag_problems(tags: Mapping[str, Any], limits: Limits) -> list[Problem]:
-    problems = []
-    if len(tags) > limits.tags_max:
-        problems.append(Problem("/tags", f"At most {limits.tags_max} tags.", limits.tags_max))
-    for name, value in tags.items():
-        pointer = "/tags/" + escape(name)
-        if not 1 <= len(name) <= limits.tag_name_length_max:
-            most = limits.tag_name_length_max
-            problems.append(Problem(pointer, f"A tag's name has 1 to {most} characters.", most))
-        if isinstance(value, str) and len(value) > limits.tag_value_length_max:
-            most = limits.tag_value_length_max
-            problems.append(Problem(pointer, f"A tag's value has at most {most} characters.", most))
-        if _TEXT_PATTERN.fullmatch(name + (value if isinstance(value, str) else "")) is None:
-            problems.append(Problem(pointer, "A tag has no control characters."))
-    return problems
+    codes = {problem.code for problem in problems}
+    return Refusal("invalid-request", detail, tuple(problems), code=codes.pop() if len(codes) == 1 else None)

@@ -103,8 +103,9 @@ class Usage:
 class Request:
     """A validated request, before it is a job. Everything here is decided at the door.
 
-    `work` is the engine's own share, plain JSON with all defaults filled in. `traceparent` (W3C Trace
-    Context) travels along and is no part of what is asked.
+    `work` is the engine's own share, plain JSON with all defaults filled in. `inputs` are what it works on,
+    by name: `{"sha256", "file_size_bytes"}` of bytes that lie with the job, or `{"url"}`. `traceparent` (W3C
+    Trace Context) travels along and is no part of what is asked.
     """
 
     engine: str
@@ -121,6 +122,7 @@ class Request:
     tags: Mapping[str, str] = field(default_factory=dict)
     gpu_instance_id: str | None = None
     cache: str = "use"
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     traceparent: str | None = None
 
 

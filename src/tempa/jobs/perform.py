@@ -27,7 +27,7 @@ from tempa.jobs.model import (
     Stage,
     Usage,
 )
-from tempa.jobs.ports import Broke, Made, Order
+from tempa.jobs.ports import Broke, Housed, Made, Order
 
 if TYPE_CHECKING:
     import random
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tempa.core.work import Bell, Wake
     from tempa.jobs.model import Claimed, Job, Lease
     from tempa.jobs.ports import ArtifactStore, Engine, Host, JobStore
+    from tempa.jobs.provide import Provider
 
 _logger = logging.getLogger(__name__)
 
@@ -121,6 +122,7 @@ class Performer:
     store: JobStore
     artifacts: ArtifactStore
     host: Host
+    provider: Provider
     wake: Wake
     clock: Clock
     engines: Mapping[str, Engine]
@@ -207,11 +209,17 @@ class Performer:
             engine=engine.name,
             module=engine.module,
             life_cycle=engine.life_cycle,
-            work=job.request.work,
+            work={**job.request.work, **job.request.inputs},
             folder=folder,
             limits=engine.limits,
+            python=engine.python if isinstance(engine, Housed) else None,
+            options=engine.options if isinstance(engine, Housed) else {},
         )
         try:
+            try:
+                await self.provider.provide(job, engine, folder, sight.see)
+            except TempaError as error:
+                return self._after(error, claimed)
             outcome = await self.host.run(order, sight.see)
             self._measure(engine.name, outcome)
             usage = Usage(compute_time_ms=outcome.compute_time_ms, peak_rss_bytes=outcome.peak_rss_bytes)

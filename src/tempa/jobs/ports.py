@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from tempa.core.limits import DEFAULT_LIMITS
 
@@ -54,6 +54,20 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """An input of an engine's: bytes, or a URL to fetch them from.
+
+    A request gives it in the fields `<name>_url`, `<name>_base64` or `<name>_artifact`, or as a form's file.
+    """
+
+    name: str  # "image"
+    size_bytes_max: Callable[[Limits], int]
+    media_types: tuple[str, ...]  # what a fetched one may be declared as; its content decides
+    required: bool = True
+    too_large: str | None = None  # the code of one that is too large; None: the body is (413)
+
+
 class Engine(Protocol):
     """What an engine is. Importing it loads no kernel; how it runs lives in `module`."""
 
@@ -77,10 +91,30 @@ class Engine(Protocol):
     def module(self) -> str: ...  # dotted name of the `Runner` module
     @property
     def limits(self) -> RunLimits: ...
+    @property
+    def takes(self) -> tuple[Takes, ...]: ...  # its inputs; `read` does not see them
+    def look(
+        self, name: str, path: Path, parameters: object, limits: Limits
+    ) -> Problem | None: ...  # what is wrong with an input, as far as its first bytes show; may block
     def read(self, body: Mapping[str, Any], limits: Limits) -> Reading: ...  # pure; all problems at once
     def describe(
         self, limits: Limits = DEFAULT_LIMITS
     ) -> Mapping[str, Any]: ...  # its entry in GET /v1/engines, with the limits in force
+
+
+@runtime_checkable
+class Housed(Protocol):
+    """What an engine has too that runs in a process of its own, which outlives a job: life cycle *resident*.
+
+    One that cannot run here is not offered; `unfit` says why. It may look at files and run the
+    interpreter once, so it takes seconds.
+    """
+
+    @property
+    def python(self) -> str | None: ...  # the interpreter that has its packages; None: the server's
+    @property
+    def options(self) -> Mapping[str, Any]: ...  # the operator's settings for it, plain JSON
+    def unfit(self) -> TempaError | None: ...  # why it cannot run here; None: it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +144,13 @@ class Progress(Protocol):
 class Runner(Protocol):
     """How an engine runs: the functions its `module` has. Called in child processes only.
 
-    `load` imports the kernel, once, in the zygote; `run` does one job in a forked child, writes
-    its files into `folder` and raises `TempaError` for every failure it can name. A module may have
+    `load` imports the kernel, once, in the zygote; `run` does one job in a forked child, finds its inputs
+    as `folder / "inputs" / <name>`, writes its files into `folder` and raises `TempaError` for every failure
+    it can name. A module may have
     `rehearse()` too: a run of milliseconds that a child does while it waits for its task, so that what a
     first run touches is in place. It must leave nothing behind that could change a file's bytes.
+    In the life cycle *resident* one process calls `load` once and `run` for one job after the other; a module
+    may have `configure(options)` there, which is called before `load`.
     """
 
     def load(self) -> None: ...
@@ -130,6 +167,8 @@ class Order:
     work: Mapping[str, Any]
     folder: Path
     limits: RunLimits
+    python: str | None = None  # of a resident engine: its own interpreter; None: the server's
+    options: Mapping[str, Any] = field(default_factory=dict)  # of a resident engine: the operator's
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +288,7 @@ class JobStore(Protocol):
     async def orphans(
         self, owners: Sequence[str]
     ) -> list[str]: ...  # of these jobs and uploads: removed jobs, and uploads without a record
+    async def unknown_jobs(self, ids: Sequence[str]) -> list[str]: ...  # of these, those without a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +315,31 @@ class ArtifactStore(Protocol):
         self, key: str, chunks: AsyncIterator[bytes], size_bytes_max: int
     ) -> StoredObject: ...  # raises Refusal("body-too-large")
     async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
+    async def lend(self, key: str, target: Path) -> bool: ...  # a copy, for an attempt to read; False: gone
     async def delete(self, prefix: str) -> None: ...  # what is gone is fine; OSError if something stays
     async def aged(
         self, age_seconds: float, after: str, limit: int
     ) -> list[str]: ...  # prefixes written longer ago, in an order of its own, from the one behind `after`
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that was fetched by URL."""
+
+    size_bytes: int
+    sha256: str
+    media_type: str | None  # as its server declared it
+
+
+class Fetch(Protocol):
+    """Brings in what a request names by URL, from addresses that may be called."""
+
+    async def fetch(
+        self,
+        url: str,
+        target: Path,
+        *,
+        size_bytes_max: int,
+        timeout_seconds: float,
+        media_types: Sequence[str],
+    ) -> Fetched | None: ...  # None: it has more bytes; raises TempaError("SOURCE_FETCH_FAILED"), OSError

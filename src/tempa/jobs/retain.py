@@ -10,6 +10,7 @@ from tempa.core.crash import crash_point
 from tempa.core.errors import StoreUnavailable
 from tempa.core.work import pause
 from tempa.jobs.cancel import drop_artifacts
+from tempa.jobs.inputs import is_prefix
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,7 +78,8 @@ class Janitor:
 
         That is what a crash left between an upload's bytes and its row, and what an attempt that was
         fenced off kept after its job was removed. A job that is not removed keeps all its attempts:
-        one of them may still be writing.
+        one of them may still be writing. Of a job that is not known here only inputs go: it was never
+        admitted, while results may be another store's.
         """
         try:
             stored = await self.artifacts.aged(_ORPHAN_AGE_SECONDS, self._looked_at, _LOOKS_MAX)
@@ -85,9 +87,11 @@ class Janitor:
             _logger.warning("what is stored cannot be listed: %s", error.strerror or error)
             return
         orphans = await self.store.orphans(sorted({_owner(prefix) for prefix in stored}))
+        given = sorted({_owner(prefix) for prefix in stored if is_prefix(prefix)})
+        strangers = await self.store.unknown_jobs(given) if given else ()
         self._looked_at = stored[-1] if len(stored) == _LOOKS_MAX else ""  # at the end: from the start
         for prefix in stored:
-            if _owner(prefix) in orphans:
+            if _owner(prefix) in orphans or (is_prefix(prefix) and _owner(prefix) in strangers):
                 await self._discard(prefix)
 
     async def prune(self, stop: asyncio.Event) -> bool:

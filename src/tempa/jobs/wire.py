@@ -116,6 +116,80 @@ class GenerateModel(JobOptions):
     checks: Checks | None = None
 
 
+class FileReference(Strict):
+    """A file that is stored here: an upload's `file_id`, or `job_id` and the `name` of one of its results."""
+
+    file_id: str | None = Field(None, description="POST /v1/files gives one.")
+    job_id: str | None = Field(None, description="A completed job of this account.")
+    name: str | None = Field(None, description="The name of one of its artifacts.")
+
+
+class Preview(Strict):
+    """Which pictures to make of the result."""
+
+    width: int = Field(512, ge=64, le=2048, description="px")
+    height: int = Field(512, ge=64, le=2048, description="px")
+    turntable_frames: int = Field(0, ge=0, le=72, description="Frames of a turn around it; 0: no turntable.")
+
+
+def _url(of: str) -> Any:
+    return Field(None, description=f"Where to fetch {of} from, by GET. https to a public address.")
+
+
+def _base64(of: str) -> Any:
+    return Field(None, description=f"The bytes of {of} (RFC 4648), as far as a JSON body may be long.")
+
+
+def _artifact(of: str) -> Any:
+    return Field(None, description=f"{of} that is stored here.")
+
+
+_PARAMETERS = "The engine's own; GET /v1/engines has their schema."
+_FORMAT = "One format; the one-element form of the next."
+
+
+class GenerateSplat(JobOptions):
+    """Body of `POST /v1/splats/generate`: one picture, or one mesh, given in one way."""
+
+    engine: str = Field("relief-splat", description="GET /v1/engines lists them.")
+    image_url: str | None = _url("the picture")
+    image_base64: str | None = _base64("the picture")
+    image_artifact: FileReference | None = _artifact("A picture")
+    depth_url: str | None = _url("the picture's depth")
+    depth_base64: str | None = _base64("the picture's depth")
+    depth_artifact: FileReference | None = _artifact("The picture's depth")
+    mesh_url: str | None = _url("the mesh")
+    mesh_base64: str | None = _base64("the mesh")
+    mesh_artifact: FileReference | None = _artifact("A mesh, such as a CAD job's result,")
+    parameters: dict[str, Any] | None = Field(None, description=_PARAMETERS)
+    export_format: str | None = Field(None, description=_FORMAT)
+    export_formats: list[str] | None = Field(
+        None,
+        min_length=1,
+        json_schema_extra={"uniqueItems": True},
+        description="ply, spz, splat, ...; each once. Default: ply and spz.",
+    )
+    preview: Preview | None = Field(None, description="A picture of 512 x 512 px is always made.")
+
+
+class Convert(JobOptions):
+    """Body of `POST /v1/convert`: one file, given in one way, and what to make of it."""
+
+    engine: str = Field("splat-convert", description="GET /v1/engines lists them.")
+    file_url: str | None = _url("the file")
+    file_base64: str | None = _base64("the file")
+    file_artifact: FileReference | None = _artifact("A file")
+    parameters: dict[str, Any] | None = Field(None, description=_PARAMETERS)
+    export_format: str | None = Field(None, description=_FORMAT)
+    export_formats: list[str] | None = Field(
+        None,
+        min_length=1,
+        json_schema_extra={"uniqueItems": True},
+        description="What to make of it; each once. Default: ply.",
+    )
+    preview: Preview | None = Field(None, description="A picture of 512 x 512 px is always made.")
+
+
 class Answer(BaseModel):
     """Base of answers. Clients must ignore fields they do not know."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tempa.core.errors import CODES, Problem, TempaError
 from tempa.core.limits import DEFAULT_LIMITS
-from tempa.jobs.ports import MadeFile, Reading, Report, RunLimits
+from tempa.jobs.ports import MadeFile, Reading, Report, RunLimits, Takes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,11 +41,16 @@ class TrialEngine:
     deterministic: bool = True
     life_cycle: Literal["fork"] = "fork"
     module: str = "tempa.testing.trial_engine"
+    takes: tuple[Takes, ...] = ()
 
     @property
     def limits(self) -> RunLimits:
         """What one attempt may use."""
         return RunLimits(self.timeout_seconds, self.memory_bytes)
+
+    def look(self, name: str, path: Path, parameters: object, limits: Limits) -> Problem | None:
+        """It takes no input."""
+        raise NotImplementedError
 
     def read(self, body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Reading:
         """Any JSON in `parameters`, as long as `do` is known."""

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from tempa.adapters.meters.prometheus import PrometheusMeter
     from tempa.core.clock import Clock
+    from tempa.core.errors import TempaError
     from tempa.core.links import SignedLinks
     from tempa.core.roles import Role
     from tempa.core.work import Wake
-    from tempa.jobs.ports import ArtifactStore, Engine, Host
+    from tempa.jobs.ports import ArtifactStore, Engine, Fetch, Host
     from tempa.webhooks.keyring import Keyring
     from tempa.webhooks.ports import Sender
     from tempa.wiring.settings import Settings
@@ -52,8 +53,10 @@ class Parts:
     accounts: AccountStore
     artifacts: ArtifactStore
     engines: Mapping[str, Engine]
+    withheld: Mapping[str, TempaError]
     host: Host
     sender: Sender
+    fetch: Fetch
     links: SignedLinks
     link_keys: tuple[bytes, ...]
     keyring: Keyring

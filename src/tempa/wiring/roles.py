@@ -14,6 +14,7 @@ from tempa.core.retry import RetryPolicy
 from tempa.core.work import pause
 from tempa.jobs.dispatch import Worker
 from tempa.jobs.perform import Performer
+from tempa.jobs.provide import Provider
 from tempa.jobs.rescue import Rescuer
 from tempa.jobs.retain import Janitor
 from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
@@ -99,6 +100,7 @@ def worker(parts: Parts) -> Worker:
         store=parts.jobs,
         artifacts=parts.artifacts,
         host=parts.host,
+        provider=Provider(artifacts=parts.artifacts, fetch=parts.fetch, limits=parts.settings.limits),
         wake=parts.wake,
         clock=parts.clock,
         engines=parts.engines,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tempa import __version__
 from tempa.adapters.meters.prometheus import PrometheusMeter
 from tempa.adapters.senders.curl import CurlSender
+from tempa.adapters.senders.curl.fetch import CurlFetch
 from tempa.core.clock import SystemClock
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
@@ -25,7 +26,7 @@ from tempa.webhooks.keyring import Keyring
 from tempa.wiring.credentials import write_private
 from tempa.wiring.opening import open_deployment
 from tempa.wiring.parts import Parts
-from tempa.wiring.plugins import load_engines
+from tempa.wiring.plugins import load_engines, withheld_engines
 from tempa.wiring.roles import ALL_ROLES, API
 from tempa.wiring.serving import run
 
@@ -161,7 +162,9 @@ async def open_parts(
     link_keys = (bytes.fromhex(key) if key else deployment.credentials.derive("links"),)
     networks = [*settings.webhooks.allow_networks, *_loopback_networks(settings.server.host)]
     host = EngineHost()
-    sender = CurlSender(allow_networks=[ip_network(network) for network in networks])
+    allowed = [ip_network(network) for network in networks]
+    sender = CurlSender(allow_networks=allowed)
+    fetch = CurlFetch(allowed, allow_http=settings.webhooks.allow_http, user_agent=f"Tempa/{__version__}")
     store = deployment.store
     try:
         yield Parts(
@@ -175,8 +178,10 @@ async def open_parts(
             accounts=store,
             artifacts=artifacts,
             engines=load_engines(settings.engines),
+            withheld=withheld_engines(settings.engines),
             host=host,
             sender=sender,
+            fetch=fetch,
             links=SignedLinks(
                 public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
             ),
@@ -189,6 +194,7 @@ async def open_parts(
         )
     finally:
         await sender.close()
+        await fetch.close()
         await host.close()
 
 

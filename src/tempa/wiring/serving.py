@@ -113,6 +113,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         ),
         meter=parts.meter,
         retention_days=settings.jobs.retention_days,
+        withheld=parts.withheld,
         artifacts=parts.artifacts,
         allowances=allowances,
     )

@@ -102,13 +102,15 @@ class EngineSettings(_Section):
     """One engine's switches; what is absent keeps the engine's own default.
 
     `python` is the interpreter of an engine that runs in one of its own (its packages may not get on
-    with ours); one that runs in forks of this process's interpreter refuses it.
+    with ours), and `options` are what only that engine knows of; one that runs in forks of this process's
+    interpreter refuses both.
     """
 
     enabled: bool = True
     timeout_seconds: float | None = Field(None, gt=0, le=86_400)
     memory_bytes: int | None = Field(None, ge=64 * 1024 * 1024)
     python: Annotated[str, AfterValidator(_absolute)] | None = None
+    options: dict[str, Any] | None = None
 
 
 def _network(text: str) -> str:

@@ -171,7 +171,7 @@ async def test_a_progress_callback_that_fails_fails_nothing_else(run: Any) -> No
 async def test_an_unknown_life_cycle_is_an_engine_that_does_not_run_here(
     host: EngineHost, tmp_path: Path
 ) -> None:
-    order = Order("m", "wild_engine", "resident", {"do": "make"}, tmp_path, RunLimits(1.0, MIB))
+    order = Order("m", "wild_engine", "spawn", {"do": "make"}, tmp_path, RunLimits(1.0, MIB))
     error = error_of(await host.run(order, lambda stage, fraction: None))
     assert error.code == "ENGINE_UNAVAILABLE"
     assert zygote_pids() == []

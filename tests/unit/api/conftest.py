@@ -79,6 +79,7 @@ class World:
             addresses=Addresses(),
             meter=NoMeter(),
             retention_days=30,
+            artifacts=self.artifacts,
             allowances=allowances,
         )
         return ApiParts(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from tempa.core.accounts import Account, AccountFull, ApiKey
@@ -26,7 +27,7 @@ from tempa.jobs.model import (
     Usage,
     Verdict,
 )
-from tempa.jobs.ports import Reading, RunLimits
+from tempa.jobs.ports import Reading, RunLimits, Takes
 from tempa.webhooks.model import Attempt, DeadFilter, DeadGroup, Delivery, DeliveryStatus
 
 TEMPLATE = {"id": "flanged-tube@1", "parameters": {"type": "object"}}
@@ -37,7 +38,7 @@ class FakeEngine:
 
     name, version, kind, family, model = "opencascade-brep", "1", "cad", "cad_generation", "occt"
     lane, deterministic, life_cycle, module = "cpu", True, "fork", "nowhere"
-    limits = RunLimits(1.0, 1 << 20)
+    limits, takes = RunLimits(1.0, 1 << 20), ()
 
     def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
         parameters = body.get("parameters")
@@ -48,6 +49,25 @@ class FakeEngine:
 
     def describe(self, limits: Limits = DEFAULT_LIMITS) -> Mapping[str, Any]:
         return {"name": self.name, "version": self.version, "templates": [TEMPLATE]}
+
+
+class PictureEngine(FakeEngine):
+    """Wants a picture that does not begin with `bad`, and may have a depth."""
+
+    name, kind, family, model = "relief-splat", "splat", "3d_reconstruction", "relief-splat"
+    takes = (
+        Takes("image", lambda limits: limits.image_bytes, ("image/*",), too_large="IMAGE_TOO_LARGE"),
+        Takes("depth", lambda limits: limits.image_bytes, ("image/*",), required=False),
+    )
+
+    def look(self, name: str, path: Path, parameters: object, limits: Limits) -> Problem | None:
+        if path.read_bytes().startswith(b"bad"):
+            return Problem("", f"This {name} is bad.", 7, "IMAGE_UNREADABLE")
+        return None
+
+    def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
+        seed = (body.get("parameters") or {}).get("seed", 0)
+        return Reading({"seed": seed}) if seed >= 0 else Reading(None, (Problem("/parameters/seed", "No."),))
 
 
 class Switch:
@@ -202,6 +222,10 @@ class FakeJobs:
     async def add_file(self, stored: StoredFile) -> None:
         self.switch.check()
         self.files[stored.id] = stored
+
+    async def file(self, account: str, file_id: str) -> StoredFile | None:
+        stored = self.files.get(file_id)
+        return stored if stored is not None and stored.account == account else None
 
 
 @dataclass

@@ -58,7 +58,7 @@ class Box:
     def __init__(self, *deliveries: Received) -> None:
         self._deliveries = list(deliveries)
 
-    def wait_for(self, count: int, timeout_seconds: float) -> list[Received]:
+    def wait_for(self, count: int, timeout_seconds: float, path: str) -> list[Received]:
         if len(self._deliveries) < count:
             raise TimeoutError
         return self._deliveries
@@ -98,6 +98,31 @@ def test_the_plain_signature_is_checked_by_itself() -> None:
         demo._verify(changed, SECRET)
 
 
+def expected(folder: Path, event: str = "cad_generation.completed") -> demo._Webhook:
+    return demo._Webhook("/ok", SECRET, event, folder / "webhook.json")
+
+
+def test_a_webhook_of_another_family_does_not_pass(
+    console: Console, tmp_path: Path, job_view: Callable[..., dict[str, Any]]
+) -> None:
+    webhook = expected(tmp_path, "3d_reconstruction.completed")
+    job = completed(job_view, VOLUME).model_copy(update={"job_id": "cad_1"})
+    with pytest.raises(CommandFault, match="the webhook says cad_generation"):
+        demo._check_webhook(job, Box(delivery()), webhook, console)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [0, 68 * 100, 68 * 101])
+def test_a_ply_that_cannot_hold_what_was_measured_does_not_pass(
+    job_view: Callable[..., dict[str, Any]], size: int
+) -> None:
+    job = completed(job_view, VOLUME)
+    assert job.result is not None
+    artifact = job.result.artifacts[0].model_copy(update={"file_size_bytes": size})
+    result = job.result.model_copy(update={"artifacts": [artifact], "measurements": {"gaussians": 101}})
+    with pytest.raises(CommandFault, match=r"model\.ply has"):
+        demo._check_splats(job.model_copy(update={"result": result}))
+
+
 @pytest.mark.parametrize(
     ("box", "words"),
     [(Box(), "No webhook came"), (Box(delivery(job_id="cad_2")), "another job")],
@@ -107,7 +132,7 @@ def test_the_webhook_must_come_and_be_the_jobs(
     box: Any, words: str, console: Console, tmp_path: Path, job_view: Callable[..., dict[str, Any]]
 ) -> None:
     with pytest.raises(CommandFault, match=words):
-        demo._check_webhook(completed(job_view, VOLUME), box, SECRET, tmp_path, console)
+        demo._check_webhook(completed(job_view, VOLUME), box, expected(tmp_path), console)
 
 
 def test_only_what_the_demo_made_is_cleared_away(tmp_path: Path) -> None:

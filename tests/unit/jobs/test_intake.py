@@ -28,7 +28,7 @@ class FakeEngine:
 
     name, version, kind, family, model, lane = "echo", "1", "cad", "cad_generation", "echo", "cpu"
     deterministic, life_cycle, module = True, "fork", "nowhere"
-    limits = RunLimits(1.0, 1 << 20)
+    limits, takes = RunLimits(1.0, 1 << 20), ()
 
     def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
         length = body.get("parameters", {}).get("length")

@@ -43,6 +43,7 @@ from tempa.jobs.ports import (
     Order,
     RunLimits,
 )
+from tempa.jobs.provide import Provider
 from tempa.testing.clock import ManualClock
 from tests.unit.jobs.samples import PATIENCE_SECONDS, Tally, a_job
 
@@ -188,7 +189,20 @@ class PatientHost:
 
 class EchoEngine:
     name, module, life_cycle = "echo", "nowhere", "fork"
-    limits = RunLimits(1.0, 1 << 20)
+    limits, takes = RunLimits(1.0, 1 << 20), ()
+
+
+@dataclass
+class Giving:
+    """Provides inputs, or cannot."""
+
+    fault: TempaError | None = None
+    given: list[Path] = field(default_factory=list)
+
+    async def provide(self, job: Job, engine: Engine, folder: Path, progress: object) -> None:
+        self.given.append(folder)
+        if self.fault is not None:
+            raise self.fault
 
 
 @dataclass
@@ -198,6 +212,7 @@ class Bench:
     store: OneJobStore = field(default_factory=OneJobStore)
     shelf: Shelf = field(default_factory=Shelf)
     host: CountingHost | PatientHost = field(default_factory=CountingHost)
+    provider: Giving = field(default_factory=Giving)
     tally: Tally = field(default_factory=Tally)
     clock: ManualClock = field(default_factory=ManualClock)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -208,6 +223,7 @@ class Bench:
             store=cast("JobStore", self.store),
             artifacts=cast("ArtifactStore", self.shelf),
             host=cast("Host", self.host),
+            provider=cast("Provider", self.provider),
             wake=InProcessWake(self.clock),
             clock=self.clock,
             engines=cast("Mapping[str, Engine]", self.engines),
@@ -502,3 +518,19 @@ async def beat(bench: Bench) -> None:
     """Let time pass until the next beat is due."""
     await bench.clock.until_asleep()
     bench.clock.advance(5.0)
+
+
+async def test_inputs_lie_there_before_the_kernel_runs() -> None:
+    bench = Bench()
+    await bench.perform()
+    assert bench.provider.given == [Path(f"{ID}.a1")]
+
+
+async def test_a_job_without_its_inputs_fails_with_their_code_and_runs_nothing() -> None:
+    fault = TempaError("SOURCE_FETCH_FAILED", retryable=False)
+    bench = Bench(provider=Giving(fault))
+    ending = await bench.perform()
+    assert isinstance(ending, Failed)
+    assert ending.error.code == "SOURCE_FETCH_FAILED"
+    assert isinstance(bench.host, CountingHost)
+    assert bench.host.runs == 0

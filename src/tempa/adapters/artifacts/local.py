@@ -164,6 +164,17 @@ class LocalArtifacts:
         path = self._locate(key)
         return path if path.is_file() else None
 
+    async def lend(self, key: str, target: Path) -> bool:
+        """Copy these bytes to `target`, for an attempt to read. False: they are gone.
+
+        A copy and no link: what runs there may write into whatever it finds.
+        """
+        try:
+            await asyncio.to_thread(shutil.copyfile, self._locate(key), target)
+        except FileNotFoundError:
+            return False
+        return True
+
     async def delete(self, prefix: str) -> None:
         """Remove everything under a prefix. What is gone is fine. Raises OSError when something stays."""
         await asyncio.to_thread(self._delete, prefix)

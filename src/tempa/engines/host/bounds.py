@@ -16,6 +16,7 @@ _ADDRESS_SPACE_SLACK_BYTES = 1024**3
 # The watch fires on time; the CPU clock is for a host that cannot.
 _CPU_SLACK_SECONDS = 5
 _NEAR = 0.95
+_UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,15 @@ class Bounds:
             address_space_bytes=zygote_size_bytes + 2 * limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
             cpu_seconds=math.ceil(limits.timeout_seconds * cpu_count) + _CPU_SLACK_SECONDS,
         )
+
+    @classmethod
+    def watched(cls, limits: RunLimits) -> Bounds:
+        """The bounds of an attempt in a resident process: what the host watches, and no limit but files'.
+
+        Its CPU clock runs on from attempt to attempt, and CUDA reserves more address space than there is
+        memory in any machine.
+        """
+        return cls(limits.timeout_seconds, limits.memory_bytes, _UNLIMITED, _UNLIMITED)
 
     def exhausted(self, peak_rss_bytes: int, peak_size_bytes: int) -> bool:
         """Whether a process that reached these peaks had run into its memory bounds."""

@@ -20,6 +20,8 @@ from tempa.engines.host.control_line import receive_with_descriptor
 from tempa.engines.host.protocol import Done, Fault, Frames, Raised, Stage, Task, frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tempa.jobs.ports import Report, Runner
 
 _TRACE_CHARACTERS = 32_768
@@ -65,12 +67,17 @@ def live(runner: Runner, zygote: int, channel: int) -> NoReturn:
 
 def _attempt(runner: Runner, channel: socket.socket) -> None:
     _rehearse(runner, channel)
-    task = _receive(channel)
+    task = receive(channel)
     if task is None:  # the host gave up, or is gone
         return
     gc.enable()  # off since the zygote's start; its objects are frozen and cost nothing here
+    serve(runner, task, channel, confine.limit)
+
+
+def serve(runner: Runner, task: Task, channel: socket.socket, limit: Callable[[Task], None]) -> None:
+    """Run an attempt under `limit`, and say over `channel` what came of it."""
     started = time.monotonic()
-    last_word = _answer(runner, task, _Reporter(channel), started)
+    last_word = _answer(runner, task, _Reporter(channel), started, limit)
     confine.flush_output()
     channel.sendall(last_word)
 
@@ -93,7 +100,7 @@ def _rehearse(runner: Runner, channel: socket.socket) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _receive(channel: socket.socket) -> Task | None:
+def receive(channel: socket.socket) -> Task | None:
     """The task; from its first byte on this process prints to the output file that came with it."""
     frames = Frames()
     data, output = receive_with_descriptor(channel, _RECEIVE_BYTES)
@@ -108,17 +115,21 @@ def _receive(channel: socket.socket) -> Task | None:
     return None
 
 
-def _answer(runner: Runner, task: Task, progress: _Reporter, started: float) -> bytes:
+def _answer(
+    runner: Runner, task: Task, progress: _Reporter, started: float, limit: Callable[[Task], None]
+) -> bytes:
     try:
-        return _run(runner, task, progress, started)
+        return _run(runner, task, progress, started, limit)
     except BaseException:  # noqa: BLE001 - SystemExit too: an engine does not decide how a child ends
         trace = traceback.format_exc()
         return frame(Fault(trace[-_TRACE_CHARACTERS:], time.monotonic() - started))
 
 
-def _run(runner: Runner, task: Task, progress: _Reporter, started: float) -> bytes:
+def _run(
+    runner: Runner, task: Task, progress: _Reporter, started: float, limit: Callable[[Task], None]
+) -> bytes:
     try:
-        confine.limit(task)
+        limit(task)
         os.chdir(task.folder)
         report = runner.run(task.work, Path(task.folder), progress)
         return frame(_done(report, time.monotonic() - started))

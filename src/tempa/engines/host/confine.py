@@ -88,10 +88,18 @@ def flush_output() -> None:
 
 def limit(task: Task) -> None:
     """Set the kernel's limits on this process and what it starts. They can only be lowered."""
-    _lower(resource.RLIMIT_CORE, 0, 0)  # a core of a loaded kernel is 500 MB and minutes of disk
-    _lower(resource.RLIMIT_FSIZE, task.file_bytes, task.file_bytes)
+    limit_files(task)
     _lower(resource.RLIMIT_CPU, task.cpu_seconds, task.cpu_seconds + _CPU_GRACE_SECONDS)
     _lower(resource.RLIMIT_AS, task.address_space_bytes, task.address_space_bytes)
+
+
+def limit_files(task: Task) -> None:
+    """Those of the limits that a process can keep from one attempt to the next.
+
+    CPU seconds add up over its life, and CUDA reserves more address space than any limit would be.
+    """
+    _lower(resource.RLIMIT_CORE, 0, 0)  # a core of a loaded kernel is 500 MB and minutes of disk
+    _lower(resource.RLIMIT_FSIZE, task.file_bytes, task.file_bytes)
 
 
 def go_last() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tempa.core.errors import TempaError
 from tempa.engines.host.fork import ForkCycle
-from tempa.engines.host.zygote_handle import Launch
+from tempa.engines.host.launch import Launch
+from tempa.engines.host.resident import ResidentCycle
 from tempa.jobs.ports import Broke
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class EngineHost:
     """Runs attempts in child processes, each engine by its life cycle.
 
-    `python` is the interpreter that has the engines' packages, and `tempa`; `extra_path` is put
-    before its import path; the times are told at `Launch`. The constructor starts nothing.
+    `python` is the interpreter that has the engines' packages, and `tempa`; an order for a resident
+    engine may name another. `extra_path` is put before its import path; the times are told at `Launch`.
+    The constructor starts nothing.
     """
 
     def __init__(
@@ -33,9 +35,20 @@ class EngineHost:
         fork_seconds: float = 10.0,
         leave_seconds: float = 2.0,
         reap_seconds: float = 2.0,
+        model_seconds: float = 600.0,
+        idle_seconds: float | None = None,
     ) -> None:
-        launch = Launch(python, tuple(extra_path), load_seconds, fork_seconds, leave_seconds, reap_seconds)
-        self._cycles: Mapping[str, Host] = {"fork": ForkCycle(launch)}
+        launch = Launch(
+            python=python,
+            extra_path=tuple(extra_path),
+            load_seconds=load_seconds,
+            fork_seconds=fork_seconds,
+            leave_seconds=leave_seconds,
+            reap_seconds=reap_seconds,
+            model_seconds=model_seconds,
+            idle_seconds=idle_seconds,
+        )
+        self._cycles: Mapping[str, Host] = {"fork": ForkCycle(launch), "resident": ResidentCycle(launch)}
 
     async def run(self, order: Order, progress: Callable[[str, float | None], None]) -> Made | Broke:
         """Run one attempt.

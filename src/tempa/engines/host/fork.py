@@ -12,12 +12,13 @@ from tempa.engines.host.bounds import Bounds
 from tempa.engines.host.outcome import Verdict
 from tempa.engines.host.protocol import Done, Exited, Refused
 from tempa.engines.host.seat import End, Lost
-from tempa.engines.host.zygote_handle import Launch, ZygoteHandle
+from tempa.engines.host.zygote_handle import ZygoteHandle
 from tempa.jobs.ports import Broke, Made
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tempa.engines.host.launch import Launch
     from tempa.jobs.ports import Order
 
 # Children on their way out whose attempts have ended already, on top of those that run. One takes
@@ -70,14 +71,14 @@ class ForkCycle:
                 the zygote, neither of which is the engine's fault.
         """
         if self._closed:
-            raise _stopped()
+            raise stopped()
         try:
             zygote = self._zygote(module)
         except OSError as error:
-            raise _no_process(error) from error
+            raise no_process(error) from error
         loaded = await asyncio.shield(zygote.ready)
         if self._closed:
-            raise _stopped()
+            raise stopped()
         if isinstance(loaded, TempaError):
             raise loaded
         return zygote, loaded
@@ -157,11 +158,13 @@ def _never_started(why: Made | Broke | Refused | Lost) -> TempaError:
     return TempaError("WORKER_LOST", detail={"reason": "the engine's parent process died"})
 
 
-def _stopped() -> TempaError:
+def stopped() -> TempaError:
+    """The host ends: the attempt may be made elsewhere."""
     return TempaError("WORKER_LOST", detail={"reason": "the engine host stopped"})
 
 
-def _no_process(error: OSError) -> TempaError:
+def no_process(error: OSError) -> TempaError:
+    """An engine whose process could not be started."""
     return TempaError(
         "ENGINE_UNAVAILABLE",
         "The engine's process could not be started.",

@@ -1,20 +1,23 @@
-"""What it means that a child has ended: the report it left, or the code for how it ended. Pure."""
+"""What it means that a child has ended: the report it left, or the code for how it ended."""
 
 from __future__ import annotations
 
+import logging
 import signal
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.errors import CODES, TempaError
-from tempa.engines.host.protocol import Done, Fault, ProtocolError, Raised
+from tempa.engines.host.protocol import Done, Fault, ProtocolError, Raised, Unable
 from tempa.jobs.ports import Broke, Made, MadeFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tempa.engines.host.bounds import Bounds
+
+_log = logging.getLogger(__name__)
 
 _MEMORY_SIGNALS = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS})
 
@@ -158,6 +161,21 @@ def _memory(ending: Ending) -> dict[str, Any]:
 
 def _with_output(detail: Mapping[str, Any], ending: Ending) -> dict[str, Any]:
     return {**detail, "kernel": ending.output_tail} if ending.output_tail else dict(detail)
+
+
+def unavailable(module: str, unable: Unable | None, exit_code: int, output_tail: str) -> TempaError:
+    """Why an engine's process ended before it was loaded; also written to the log."""
+    died = f"its process ended with {exit_code} while it was loaded\n{output_tail}".strip()
+    reason = unable.reason if unable else died
+    extra = {"engine_module": module, "reason": reason, "output": output_tail}
+    _log.error("an engine could not be loaded", extra=extra)
+    if exit_code == -signal.SIGKILL and unable is None:  # not ours: the machine's memory, mostly
+        return TempaError("WORKER_LOST", detail={"reason": "the engine's parent process was killed"})
+    hint = "`tempa doctor` shows what is missing."
+    if unable and unable.code in CODES and unable.code != "ENGINE_UNAVAILABLE":
+        return TempaError(unable.code, reason, hint=hint)
+    message = "The engine could not be loaded."
+    return TempaError("ENGINE_UNAVAILABLE", message, hint=hint, detail={"kernel": reason})
 
 
 def _signal_name(number: int) -> str:

@@ -1,8 +1,9 @@
 """What host, zygote and child say to one another: JSON messages and their framing. Pure.
 
-Two lines carry them. The *control line* joins host and zygote; it keeps the borders of messages by
-itself (`control_line`) and its messages are small. The *channel* joins the host and one child and is
-a stream, so messages travel in frames: four bytes of length (big-endian), then that many bytes.
+Two lines carry them. The *control line* joins the host and a zygote or a resident process; it keeps the
+borders of messages by itself (`control_line`) and its messages are small. The *channel* joins the host and
+one child, or one attempt in a resident process, and is a stream, so messages travel in frames: four bytes of
+length (big-endian), then that many bytes.
 
 A child that ran a native kernel may have trampled on its own memory: everything that is read here is
 checked, and anything unexpected is a `ProtocolError`.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,16 +48,20 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Zygote to host: the kernel is loaded. `size_bytes` is the zygote's address space."""
+    """Zygote or resident process to host: the engine is loaded. `size_bytes` is its address space."""
 
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unable:
-    """Zygote to host, its last word: the engine cannot be loaded, or not in one thread."""
+    """Zygote or resident process to host, its last word: the engine cannot be loaded.
+
+    `code` is the failure's, if the engine named one; a zygote says it too of an engine with threads.
+    """
 
     reason: str
+    code: str = "ENGINE_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,22 @@ class Exited:
 
     attempt: int
     exit_code: int
+    cpu_seconds: float
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Host to resident process, with a descriptor: its end of the channel of the next attempt."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Resident process to host: the attempt is over, and it can take another."""
+
+    attempt: int
     cpu_seconds: float
     peak_rss_bytes: int
 
@@ -140,12 +161,12 @@ class Fault:
     wall_seconds: float
 
 
-Message = Fork | Kill | Ready | Unable | Forked | Refused | Exited | Task | Stage | Done | Raised | Fault
+_ToHost = Ready | Unable | Forked | Refused | Exited | Served
+_ToEngine = Fork | Kill | Serve
+_OnChannel = Task | Stage | Done | Raised | Fault
+Message = _ToEngine | _ToHost | _OnChannel
 
-_KINDS: dict[str, type[Message]] = {
-    kind.__name__.lower(): kind
-    for kind in (Fork, Kill, Ready, Unable, Forked, Refused, Exited, Task, Stage, Done, Raised, Fault)
-}
+_KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in get_args(Message)}
 _CONTAINERS = (dict, list)
 # What `isinstance` takes: `dict` for `dict[str, Any]`.
 _TYPES: dict[type[Message], dict[str, Any]] = {

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
 
+from tempa.core.errors import TempaError
 from tempa.engines.host import child, confine, heap
 from tempa.engines.host.control_line import ControlLine, close_all
 from tempa.engines.host.protocol import Exited, Fork, Forked, Kill, Ready, Refused, Unable
@@ -155,6 +156,13 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
 
 
+def unable(error: BaseException) -> Unable:
+    """What to tell the host of a failed load: a `TempaError` speaks for itself."""
+    if isinstance(error, TempaError):
+        return Unable(error.message[:_REASON_CHARACTERS], error.code)
+    return Unable(describe(error))
+
+
 def load(module: str) -> Runner:
     """Import an engine's module and its kernel.
 
@@ -184,7 +192,7 @@ def main() -> None:
     runner = _load_or_tell(arguments.module, line)
     if runner is not None:
         confine.outlive_parent()
-        line.send(Ready(_address_space_bytes()))
+        line.send(Ready(address_space_bytes()))
         Zygote(line, runner).serve()
 
 
@@ -194,7 +202,7 @@ def _load_or_tell(module: str, line: ControlLine) -> Runner | None:
         runner = load(module)
     except BaseException as error:  # noqa: BLE001 - SystemExit too: the host waits for a word
         traceback.print_exc()
-        line.send(Unable(describe(error)))
+        line.send(unable(error))
         return None
     gc.collect()
     gc.freeze()
@@ -202,7 +210,8 @@ def _load_or_tell(module: str, line: ControlLine) -> Runner | None:
     return runner
 
 
-def _address_space_bytes() -> int:
+def address_space_bytes() -> int:
+    """Of this process."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
     return int(pages) * os.sysconf("SC_PAGESIZE")
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-import subprocess
-import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tempa.core.crash import crash_point
-from tempa.core.errors import TempaError
 from tempa.engines.host.control_line import ControlLine, close_all
+from tempa.engines.host.outcome import unavailable
 from tempa.engines.host.output import Output
 from tempa.engines.host.protocol import (
     Exited,
@@ -29,8 +25,9 @@ from tempa.engines.host.seat import Lost, Seat, is_dead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from tempa.core.errors import TempaError
+    from tempa.engines.host.launch import Launch
     from tempa.engines.host.protocol import Message
 
 _log = logging.getLogger(__name__)
@@ -43,24 +40,6 @@ _ONE_THREAD = {
     "BLIS_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How zygotes are started, and how long the host waits for them.
-
-    `load_seconds` until the kernel is loaded (the first import of a cold OCCT took 2.1 s);
-    `fork_seconds` until there is a child (forks are made one after the other, some 5 ms each with a
-    loaded OCCT); `leave_seconds` from a child's report to its end, then it is killed; `reap_seconds`
-    from a kill to the child's end.
-    """
-
-    python: str = sys.executable
-    extra_path: Sequence[Path] = ()
-    load_seconds: float = 120.0
-    fork_seconds: float = 10.0
-    leave_seconds: float = 2.0
-    reap_seconds: float = 2.0
 
 
 class ZygoteHandle:
@@ -77,13 +56,15 @@ class ZygoteHandle:
         self.ready: asyncio.Future[int | TempaError] = self._loop.create_future()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._retired = False
-        self._unable: str | None = None
+        self._unable: Unable | None = None
         self._seats: dict[int, Seat] = {}
         self._spare: Seat | None = None
         self._output = Output()
         self._line, theirs = ControlLine.pair()
         try:
-            self._process = _start(module, launch, theirs.fileno(), self._output)
+            self._process = launch.start(
+                _command(module), theirs.fileno(), self._output, variables=_ONE_THREAD
+            )
         except OSError:
             self._line.close()
             self._output.close()
@@ -101,7 +82,7 @@ class ZygoteHandle:
         return not self._retired and not self.gone.done() and not is_dead(self._pidfd)
 
     def _give_up_loading(self) -> None:
-        self._unable = f"not loaded within {self._launch.load_seconds} s"
+        self._unable = Unable(f"not loaded within {self._launch.load_seconds} s")
         self.destroy()
 
     def seat(self) -> Seat:
@@ -206,8 +187,8 @@ class ZygoteHandle:
                 crash_point("zygote.ready")
                 self._load_timer.cancel()
                 self.ready.set_result(size_bytes)
-            case Unable(reason):
-                self._unable = reason
+            case Unable():
+                self._unable = message
             case Forked(number, pid) if number in self._seats and descriptors:
                 self._seats[number].begin(pid, descriptors[0])
             case Exited(number) | Refused(number) if number in self._seats:
@@ -229,7 +210,7 @@ class ZygoteHandle:
         self._line.close()
         self._load_timer.cancel()
         if not self.ready.done():
-            self.ready.set_result(self._unavailable(exit_code))
+            self.ready.set_result(unavailable(self._module, self._unable, exit_code, self._output.tail()))
         elif not self._retired:
             _log.error("a zygote died", extra={"engine_module": self._module, "exit_code": exit_code})
         self._drop_spare()
@@ -239,40 +220,6 @@ class ZygoteHandle:
         self._output.close()
         self.gone.set_result(None)
 
-    def _unavailable(self, exit_code: int) -> TempaError:
-        tail = self._output.tail()
-        reason = self._unable or f"its process ended with {exit_code} while it was loaded\n{tail}".strip()
-        extra = {"engine_module": self._module, "reason": reason, "output": tail}
-        _log.error("an engine could not be loaded", extra=extra)
-        if exit_code == -signal.SIGKILL and self._unable is None:  # not ours: the machine's memory, mostly
-            return TempaError("WORKER_LOST", detail={"reason": "the engine's parent process was killed"})
-        return TempaError(
-            "ENGINE_UNAVAILABLE",
-            "The engine could not be loaded.",
-            hint="`tempa doctor` shows what is missing.",
-            detail={"kernel": reason},
-        )
 
-
-def _start(module: str, launch: Launch, line: int, output: Output) -> subprocess.Popen[bytes]:
-    """Start a zygote by exec. It leads its own session: a terminal's Ctrl-C is for the server."""
-    arguments = ["--line", str(line), "--host", str(os.getpid()), "--module", module]
-    path = [str(folder) for folder in launch.extra_path]
-    path += [inherited] if (inherited := os.environ.get("PYTHONPATH")) else []
-    return subprocess.Popen(
-        # -u: nothing printed waits in a buffer, of Python or C, to be lost in a crash or printed again
-        # by every fork. -P: no imports from where the server happens to stand.
-        [launch.python, "-u", "-P", "-m", "tempa.engines.host.zygote", *arguments],
-        env=_environment() | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
-        stdin=subprocess.DEVNULL,
-        stdout=output.fileno(),
-        stderr=subprocess.STDOUT,
-        pass_fds=(line,),
-        start_new_session=True,
-    )
-
-
-def _environment() -> dict[str, str]:
-    """The server's own, without its settings: some are secrets, and no kernel has business with any."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TEMPA_")}
-    return kept | _ONE_THREAD
+def _command(module: str) -> list[str]:
+    return ["-m", "tempa.engines.host.zygote", "--module", module]

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from tempa.core.errors import Problem
+from tempa.core.fields import Fields, Found, read_fields, read_formats
 from tempa.core.limits import DEFAULT_LIMITS
-from tempa.engines.solid.reading import Fields, Found, Template, read_fields
 from tempa.engines.solid.templates import flanged_tube
-from tempa.jobs.ports import Reading, RunLimits
+from tempa.jobs.ports import Reading, RunLimits, Takes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
     from tempa.core.limits import Limits
 
 KERNEL = "occt-8.0.1"
 REVISION = 2  # raise it whenever the same work may give other bytes
 FORMATS = ("step", "brep", "stl", "glb", "3mf")
+
+
+class Template(Protocol):
+    """A template's module: what parameters it takes, and how they are read."""
+
+    @property
+    def ID(self) -> str: ...  # noqa: N802 - a module's constant: "flanged-tube@1"
+    def read(self, raw: object, pointer: str, limits: Limits) -> Found: ...
+    def describe(self, limits: Limits) -> dict[str, Any]: ...
+
+
 TEMPLATES: Mapping[str, Template] = {flanged_tube.ID: flanged_tube}
 
 _Linear = Annotated[float, Field(ge=1e-3, le=1e3)]
@@ -61,16 +73,21 @@ class OpencascadeBrep:
     deterministic: bool = True
     life_cycle: Literal["fork"] = "fork"
     module: str = "tempa.engines.solid.opencascade"
+    takes: tuple[Takes, ...] = ()
 
     @property
     def limits(self) -> RunLimits:
         """What one attempt may use."""
         return RunLimits(self.timeout_seconds, self.memory_bytes)
 
+    def look(self, name: str, path: Path, parameters: object, limits: Limits) -> Problem | None:
+        """It takes no input."""
+        raise NotImplementedError
+
     def read(self, body: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> Reading:
         """The work that a body asks for, or everything that is wrong with it."""
         template = flanged_tube.ID if body.get("template") is None else body["template"]
-        formats, problems = _read_formats(body, limits.export_formats_max)
+        formats, problems = read_formats(body, FORMATS, ("step",), limits.export_formats_max)
         parameters = _read_parameters(body, template, limits)
         tolerance = read_fields(Tolerance, _object(body, "tolerance"), "/tolerance")
         checks = _read_checks(body)
@@ -130,25 +147,3 @@ def _read_checks(body: Mapping[str, Any]) -> Found:
         message = "Must be [[x, y, z], [x, y, z]], the least corner first."
         found.problems.append(Problem("/checks/bounding_box", message))
     return found
-
-
-def _read_formats(body: Mapping[str, Any], most: int) -> tuple[list[str], list[Problem]]:
-    one, many = body.get("export_format"), body.get("export_formats")
-    if one is not None and many is not None:
-        return [], [Problem("/export_formats", "Give export_format or export_formats, not both.")]
-    if many is None:
-        return _checked(["step"] if one is None else [one], lambda _: "/export_format")
-    if not isinstance(many, list) or not 1 <= len(many) <= most:
-        return [], [Problem("/export_formats", f"Must be a list of 1 to {most} formats.", most)]
-    return _checked(many, lambda index: f"/export_formats/{index}")
-
-
-def _checked(formats: list[Any], pointer: Callable[[int], str]) -> tuple[list[str], list[Problem]]:
-    problems = []
-    for index, name in enumerate(formats):
-        if name not in FORMATS:
-            offered = ", ".join(FORMATS)
-            problems.append(Problem(pointer(index), f"This format is not offered. Offered: {offered}."))
-        elif name in formats[:index]:
-            problems.append(Problem(pointer(index), "This format is asked for twice."))
-    return formats, problems

@@ -285,6 +285,12 @@ class RetentionContract:
         assert sorted(orphans) == sorted([removed.id, lost])
         assert await bench.store.orphans([]) == []
 
+    async def test_unknown_jobs_are_those_without_a_row(self, bench: StoreBench) -> None:
+        there = (await bench.store.admit(bench.new_job())).job
+
+        assert await bench.store.unknown_jobs([there.id, _NOWHERE]) == [_NOWHERE]
+        assert await bench.store.unknown_jobs([]) == []
+
     async def test_a_job_that_came_back_from_the_queue_keeps_all_it_was_asked(
         self, bench: StoreBench
     ) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Answer, Outbound
@@ -29,22 +29,40 @@ class Rules:
     ca_file: str | None
 
 
+class Sink(Protocol):
+    """Takes a whole body as it comes, in place of the excerpt; called in the transport's thread.
+
+    False from `begin` or `take` ends the exchange. `end` is called last if a status came: whether the
+    body did, all of it. Its time is the request's alone.
+    """
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> bool: ...
+    def take(self, chunk: bytes) -> bool: ...
+    def end(self, *, whole: bool) -> None: ...
+
+
 class Exchange:
     """A request, and the future its sender awaits.
 
     `started` is when it was asked for, before the name was looked up (time.monotonic()). `pin` tells
-    libcurl the addresses of the host. `fresh` asks for a new connection. Raises ValueError for a
-    header that is none.
+    libcurl the addresses of the host. `fresh` asks for a new connection. `sink` takes the body. Raises
+    ValueError for a header that is none.
     """
 
     def __init__(
-        self, request: Outbound, future: asyncio.Future[Answer], started: float, pin: str | None
+        self,
+        request: Outbound,
+        future: asyncio.Future[Answer],
+        started: float,
+        pin: str | None,
+        sink: Sink | None = None,
     ) -> None:
         self.request = request
         self.future = future
         self.started = started
         self.lookup_seconds = time.monotonic() - started
         self.pin = pin
+        self.sink = sink
         self.header_lines = _header_lines(request.headers)
         self.fresh = False
 

@@ -167,7 +167,8 @@ class CurlThread:
         self._multi.add_handle(transfer.curl)
 
     def _head_arrived(self, exchange: Exchange) -> None:
-        self._bodies[exchange] = time.monotonic() + self._rules.body_seconds
+        if exchange.sink is None:  # else the body is what is wanted, and the deadline bounds it
+            self._bodies[exchange] = time.monotonic() + self._rules.body_seconds
 
     def _end_bodies(self) -> None:
         now = time.monotonic()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tempa.adapters.senders.curl.exchange import Sink
 
 HEAD_BYTES_MAX = 65_536  # all heads together, interim ones and trailers included
 
@@ -13,15 +17,16 @@ class Response:
     """`status` is set once the final head is whole: the outcome is decided there, whatever the body does.
 
     `take_header` and `take_body` return False to say: stop, close the connection. `fault` says why
-    if no status was reached.
+    if no status was reached. A `sink` takes the body in place of `body`.
     """
 
-    def __init__(self, body_bytes_max: int) -> None:
+    def __init__(self, body_bytes_max: int, sink: Sink | None = None) -> None:
         self.status: int | None = None
         self.fault: str | None = None
         self.begun = False
         self.body = bytearray()
         self._body_bytes_max = body_bytes_max
+        self._sink = sink
         self._code = 0  # of the head under way; 0 while a status line is due
         self._fields: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
@@ -38,14 +43,15 @@ class Response:
         if not self._code:
             return self._take_status_line(line)
         if line in (b"\r\n", b"\n"):
-            self._end_head()
-        else:
-            name, _, value = line.partition(b":")
-            self._fields.append((name, value))
+            return self._end_head()
+        name, _, value = line.partition(b":")
+        self._fields.append((name, value))
         return True
 
     def take_body(self, chunk: bytes) -> bool:
         """The next piece of the body."""
+        if self._sink is not None:
+            return self._sink.take(chunk)
         room = self._body_bytes_max - len(self.body)
         self.body += chunk[:room]
         return len(chunk) <= room
@@ -66,9 +72,10 @@ class Response:
             return False
         return True
 
-    def _end_head(self) -> None:
-        if self._code >= 200:
-            self.status = self._code
-        else:  # an interim answer tells nothing
+    def _end_head(self) -> bool:
+        if self._code < 200:  # an interim answer tells nothing
             self._code = 0
             self._fields.clear()
+            return True
+        self.status = self._code
+        return self._sink is None or self._sink.begin(self.status, self.headers())

@@ -20,6 +20,7 @@ from tempa.webhooks.ports import Answer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tempa.adapters.senders.curl.exchange import Sink
     from tempa.adapters.senders.curl.names import Place
     from tempa.core.addresses import Network
     from tempa.webhooks.ports import Outbound
@@ -69,8 +70,8 @@ class CurlSender:
         self._restarted_at = -math.inf
         self._closed = False
 
-    async def send(self, request: Outbound) -> Answer:
-        """Send, and say what came of it.
+    async def send(self, request: Outbound, sink: Sink | None = None) -> Answer:
+        """Send, and say what came of it. A `sink` gets the body, whole.
 
         Canceling the awaiting task drops the exchange and its connection. Raises ValueError for a
         header that is none, RuntimeError if the sender is or gets closed: neither is the
@@ -88,7 +89,7 @@ class CurlSender:
             timings = {"total": time.monotonic() - started}
             return Answer(None, "blocked_address" if place else "dns", timings=timings)
         future = asyncio.get_running_loop().create_future()
-        return await self._run(Exchange(request, future, started, _pin(host, port, place)))
+        return await self._run(Exchange(request, future, started, _pin(host, port, place), sink))
 
     async def close(self) -> None:
         """Give up what is under way and end the thread. Idempotent."""

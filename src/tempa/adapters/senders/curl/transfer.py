@@ -42,7 +42,7 @@ class Transfer:
         """Make ready for `exchange`, with what is left of its time. Nothing stays of the one before."""
         self._exchange = exchange
         self._offset_seconds = time.monotonic() - exchange.started
-        self._response = Response(exchange.request.response_bytes_max)
+        self._response = Response(exchange.request.response_bytes_max, exchange.sink)
         self._blocked = self._ready = self._starved = False
         self._set_request(exchange)
 
@@ -67,6 +67,8 @@ class Transfer:
         response, timings = self._response, self._timings()
         if response.status is None or self._blocked:
             return Answer(None, self._error(code), timings=timings)
+        if self._exchange.sink is not None:
+            self._exchange.sink.end(whole=code == pycurl.E_OK)
         return Answer(
             response.status,
             None,

@@ -38,6 +38,10 @@ class FilesPart(Access):
         """Those of `owners` whose bytes nobody can reach: removed jobs, uploads without a record."""
         return await self._read(_orphans, owners)
 
+    async def unknown_jobs(self, ids: Sequence[str]) -> list[str]:
+        """Those of `ids` that no job has."""
+        return await self._read(_unknown_jobs, ids)
+
 
 def _add(stored: StoredFile) -> Flow[Done[None]]:
     yield ASK.insert_file(
@@ -71,3 +75,8 @@ def _forget(file_id: str) -> Flow[Done[None]]:
 def _orphans(owners: Sequence[str]) -> Flow[list[str]]:
     rows = yield ASK.orphans(owners=encode(owners))
     return [row["owner"] for row in rows]
+
+
+def _unknown_jobs(ids: Sequence[str]) -> Flow[list[str]]:
+    rows = yield ASK.unknown_jobs(ids=encode(ids))
+    return [row["id"] for row in rows]

@@ -187,3 +187,9 @@ where exists (select 1 from job where job.id = wanted.value and job.removed + 0 
         wanted.value like 'file!_%' escape '!'
         and not exists (select 1 from file where file.id = wanted.value)
     );
+
+-- name: unknown_jobs(ids)
+-- Those of these ids that no job has. A job's inputs are stored before its row is.
+select wanted.value as id
+from json_each(cast(:ids as text)) as wanted
+where not exists (select 1 from job where job.id = wanted.value);

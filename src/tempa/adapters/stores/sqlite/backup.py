@@ -65,7 +65,7 @@ def contents(path: Path) -> Contents:
         return Contents(
             schema=version_of(connection),
             counts=dict(SQL.backup_counts(connection)),
-            files=(*_results(connection), *_uploads(connection)),
+            files=(*_results(connection), *_inputs(connection), *_uploads(connection)),
         )
 
 
@@ -96,6 +96,15 @@ def _results(connection: sqlite3.Connection) -> Iterator[KeptFile]:
     for row in SQL.kept_results(connection):
         for artifact in decode(row["result"])["artifacts"]:
             yield KeptFile(row["id"], artifact["key"], artifact["size_bytes"], artifact["sha256"])
+
+
+def _inputs(connection: sqlite3.Connection) -> Iterator[KeptFile]:
+    for row in SQL.kept_inputs(connection):
+        for name, reference in decode(row["inputs"]).items():
+            if "sha256" in reference:
+                yield KeptFile(
+                    row["id"], key(row["id"], name), reference["file_size_bytes"], reference["sha256"]
+                )
 
 
 def _uploads(connection: sqlite3.Connection) -> Iterator[KeptFile]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from tempa.core.errors import Problem
-from tempa.engines.solid.reading import Fields, Found, read_fields, schema
+from tempa.core.fields import Fields, Found, read_fields, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

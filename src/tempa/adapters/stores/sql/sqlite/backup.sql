@@ -4,6 +4,13 @@
 -- Results whose files should be there. Read from the copy, so that each of its rows gets its files.
 select id, result from job where status = 'completed' and removed = 0 order by number;
 
+-- name: kept_inputs()
+-- What jobs work on, or may be asked to work on again. One that is fetched by URL has no file here.
+select id, inputs
+from (select id, number, json_extract(request, '$.inputs') as inputs from job where removed = 0)
+where inputs <> '{}'
+order by number;
+
 -- name: kept_uploads()
 -- Inputs that jobs in the copy may still need.
 select id, key, sha256, size_bytes from file order by id;

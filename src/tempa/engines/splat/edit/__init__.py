@@ -1,0 +1,1 @@
+"""Changing clouds of Gaussians: leaving some out (`keep`), making fewer of many (`decimate`)."""

@@ -1,0 +1,1 @@
+"""Meshes from files, and the Gaussians that lie on them."""

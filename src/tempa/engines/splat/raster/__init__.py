@@ -1,0 +1,1 @@
+"""Drawing Gaussians on the CPU: elliptical weighted averages, tile by tile, the same to the bit."""

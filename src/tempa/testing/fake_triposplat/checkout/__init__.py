@@ -1,0 +1,1 @@
+"""The two files of the stand-in's checkout; `write` copies them."""
