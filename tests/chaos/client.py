@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.testing.history import FeedLine, Hook, Line, Look, Removed, Ticket
 from tempa.testing.invariants import TERMINAL
+from tempa.testing.pictures import toadstool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +58,9 @@ class Client:
     def ask(self, key: str, body: dict[str, Any] | None = None) -> str:
         """A job for this key: new, or the one it has. `body` may be left out when asked again."""
         body = self.asked.setdefault(key, body or {})
+        route = "/v1/splats/generate" if "image_base64" in body else "/v1/models/generate"
         with self.house.http() as http:
-            answer = http.post("/v1/models/generate", json=body, headers={"Idempotency-Key": key})
+            answer = http.post(route, json=body, headers={"Idempotency-Key": key})
         assert answer.status_code in {200, 202}, answer.text
         job_id = str(answer.json()["job_id"])
         self.tickets[key] = job_id
@@ -69,6 +72,12 @@ class Client:
         """What a job of the trial engine is asked for with."""
         told = {} if hook is None else {"webhook_url": self.receiver.url(hook)}
         return {"engine": "trial", "parameters": parameters, **told, **options}
+
+    def picture_body(self, number: int) -> dict[str, Any]:
+        """What splats of a small picture are asked for with."""
+        picture = base64.b64encode(toadstool(64)).decode()
+        parameters = {"num_gaussians": 1024, "seed": number}
+        return {"image_base64": picture, "parameters": parameters, "webhook_url": self.receiver.url(HOOK)}
 
     def look(self, job_id: str, wait_seconds: int = 0, etag: str = "") -> Look | None:
         """Look at a job; with `etag` wait until it differs. None: it does not."""

@@ -77,6 +77,12 @@ def _upload(story: Story) -> None:
     story.client.upload(b"solid\n" * story.number)
 
 
+def _bring_a_picture(story: Story) -> None:
+    """A job with an input of its own."""
+    client = story.client
+    client.ask(story.key(), client.picture_body(story.number))
+
+
 def _remove(story: Story) -> None:
     client = story.client
     job_id = client.ask(story.key(), client.body({"do": "finish", "n": story.number}))
@@ -142,6 +148,7 @@ _MIXED = Step(_mixed)
 _STEPS = {
     **{f"beat.{what}": Step(_hold_all) for what in ("asked", "in_commit", "answered")},
     **{f"upload.{what}": Step(_upload) for what in ("flushed", "moved", "stored", "recorded")},
+    "inputs.kept": Step(_bring_a_picture),
     **{f"rescue.{what}": Step(_mixed, _leave_work) for what in ("seen", "taken")},
     **{f"clean.{what}": Step(_mixed, _let_lapse) for what in ("job_deleted", "file_deleted")},
     "sweep.deleted": Step(_mixed, _leave_an_orphan),

@@ -19,6 +19,7 @@ from tempa.adapters.stores.postgres.store import PostgresStore
 from tempa.adapters.stores.sqlite.store import SqliteStore
 from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.clock import SystemClock
+from tempa.jobs.inputs import is_prefix
 from tempa.testing.history import Bytes, FeedLine, History, Kept, Line, Published
 from tempa.testing.invariants import Fault, faults
 from tests.chaos.client import Client, Gate, sha256
@@ -199,7 +200,8 @@ class Story:
     def _list_kept(self) -> None:
         for path in self._artifacts.glob("*/*.a*"):
             owner, _, epoch = path.name.partition(".a")
-            self.history.append(Kept(job_id=owner, epoch=int(epoch)))
+            if not is_prefix(path.name):  # what the job was given: nobody had to claim it for that
+                self.history.append(Kept(job_id=owner, epoch=int(epoch)))
 
     @property
     def _artifacts(self) -> Path:

@@ -97,6 +97,21 @@ async def test_an_upload_past_the_limit_leaves_nothing(store: LocalArtifacts) ->
     assert list((store.root / ".tempa" / "scratch").iterdir()) == []
 
 
+async def test_what_is_lent_is_a_copy(store: LocalArtifacts, tmp_path: Path) -> None:
+    stored = await store.receive(new_id("file"), chunks(b"sol", b"id"), 100)
+    lent = tmp_path / "lent"
+    assert await store.lend(stored.key, lent)
+    lent.write_bytes(b"written over")
+    path = await store.path(stored.key)
+    assert path is not None
+    assert path.read_bytes() == b"solid"
+
+
+async def test_what_is_gone_is_not_lent(store: LocalArtifacts, tmp_path: Path) -> None:
+    assert not await store.lend(new_id("file"), tmp_path / "lent")
+    assert not (tmp_path / "lent").exists()
+
+
 async def test_delete_removes_and_what_is_gone_is_fine(store: LocalArtifacts) -> None:
     key = new_id("file")
     await store.receive(key, chunks(b"x"), 1)

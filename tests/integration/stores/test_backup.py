@@ -127,3 +127,16 @@ async def test_contents_name_the_files_of_all_that_is_kept(
     assert [(one.owner, one.key, one.sha256, one.size_bytes) for one in held.files] == [
         (kept.job.id, artifact.key, artifact.sha256, artifact.size_bytes)
     ]
+
+
+async def test_contents_name_the_inputs_of_jobs(bench: StoreBench, path: Path, tmp_path: Path) -> None:
+    inputs = {"image": {"sha256": "a" * 64, "file_size_bytes": 7}, "depth": {"url": "https://example.com/d"}}
+    with_inputs = await bench.admit(inputs=inputs)
+    await bench.admit()
+    copy_database(path, tmp_path / "copy.db", unheard)
+
+    held = contents(tmp_path / "copy.db")
+
+    assert [(one.owner, one.key, one.sha256, one.size_bytes) for one in held.files] == [
+        (with_inputs.id, f"{with_inputs.id}.a0/image", "a" * 64, 7)
+    ]

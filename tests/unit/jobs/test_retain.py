@@ -54,6 +54,7 @@ class LapsedStore:
     files: dict[str, StoredFile] = field(default_factory=dict)
     away: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    strangers: set[str] = field(default_factory=set)  # jobs without a row, which may be another store's
     spent: list[bool] = field(default_factory=list)  # removed jobs past their time: may it go?
     slices: list[tuple[float, Place | None]] = field(default_factory=list)
     tombstones: int = 0
@@ -85,7 +86,10 @@ class LapsedStore:
         def kept(owner: str) -> bool:
             return owner in self.files or (owner in self.jobs and not self.jobs[owner].removed)
 
-        return [owner for owner in owners if not kept(owner)]
+        return [owner for owner in owners if not kept(owner) and owner not in self.strangers]
+
+    async def unknown_jobs(self, ids: list[str]) -> list[str]:
+        return [job_id for job_id in ids if job_id not in self.jobs]
 
     async def prune(self, kept_seconds: float, after: Place | None, limit: int) -> Pruned:
         self.slices.append((kept_seconds, after))
@@ -266,6 +270,27 @@ async def test_what_has_no_owner_goes_and_what_has_one_stays(bench: Bench) -> No
     await bench.janitor().sweep()
 
     assert bench.shelf.prefixes == {"file_recorded", "file_fresh", "cad_running.a1", "cad_running.a2"}
+
+
+async def test_of_a_job_that_was_never_admitted_the_inputs_go_and_only_they(bench: Bench) -> None:
+    """A crash came between its inputs and its row; or it is a job of another store, with its results."""
+    bench.add_job("cad_queued", epoch=0, status=Status.QUEUED)
+    bench.store.strangers = {"cad_strange"}
+    bench.shelf.prefixes |= {"cad_strange.a0", "cad_strange.a1", "cad_queued.a0"}
+    bench.shelf.old = set(bench.shelf.prefixes)
+
+    await bench.janitor().sweep()
+
+    assert bench.shelf.prefixes == {"cad_strange.a1", "cad_queued.a0"}
+
+
+async def test_a_removal_takes_the_inputs_along(bench: Bench) -> None:
+    bench.add_job("cad_1", epoch=1)
+    bench.shelf.prefixes.add("cad_1.a0")
+
+    await bench.remove("cad_1")
+
+    assert bench.shelf.prefixes == set()
 
 
 async def test_each_round_looks_at_a_bounded_share_and_all_are_looked_at_in_turn(bench: Bench) -> None:

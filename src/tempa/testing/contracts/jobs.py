@@ -286,7 +286,7 @@ class RetentionContract:
         assert await bench.store.orphans([]) == []
 
     async def test_unknown_jobs_are_those_without_a_row(self, bench: StoreBench) -> None:
-        there = (await bench.store.admit(bench.new_job())).job
+        there = await bench.admit()
 
         assert await bench.store.unknown_jobs([there.id, _NOWHERE]) == [_NOWHERE]
         assert await bench.store.unknown_jobs([]) == []

@@ -280,8 +280,8 @@ def test_made_smaller_a_picture_stays_where_it_is(tmp_path: Path) -> None:
     rgba = pixels(tmp_path, saved(Image.fromarray(grey), "png"))
     rows, columns = np.mgrid[: rgba.shape[0], : rgba.shape[1]]
     mass = rgba[..., 0] / rgba[..., 0].sum(dtype=float)
-    assert (mass * (columns + 0.5)).sum() / rgba.shape[1] == pytest.approx(3000.5 / 4999, abs=2e-4)
-    assert (mass * (rows + 0.5)).sum() / rgba.shape[0] == pytest.approx(400.5 / 977, abs=1e-3)
+    assert (mass * (columns + 0.5)).sum() / rgba.shape[1] == pytest.approx(3000.5 / 4999, abs=3e-5)
+    assert (mass * (rows + 0.5)).sum() / rgba.shape[0] == pytest.approx(400.5 / 977, abs=1e-4)
 
 
 @pytest.mark.parametrize("form", ["png", "webp", "avif"])

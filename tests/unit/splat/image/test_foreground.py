@@ -242,3 +242,15 @@ def test_a_border_of_two_colors_is_not_plain() -> None:
     pixels[:, :100, :3] = (20, 90, 20)
     assert flood.survey(disc(), 10.0).share == 1.0
     assert not flood.survey(pixels, 10.0).is_plain
+
+
+def test_a_thin_bar_is_freed_of_the_wall_too() -> None:
+    """Five pixels wide, its two outer rows half of the wall."""
+    pixels = disc()
+    pixels[..., :3] = WALL
+    pixels[98:103, 20:180, :3] = DISC
+    half = (np.array(WALL) + DISC) // 2
+    pixels[97, 20:180, :3], pixels[103, 20:180, :3] = half, half
+    rgba, _ = cut_out(pixels, "border-flood")
+    assert rgba[[97, 103], 100, 3].tolist() == pytest.approx([127.5, 127.5], abs=2)
+    assert np.abs(rgba[rgba[..., 3] > 0, :3].astype(int) - DISC).max() <= 3

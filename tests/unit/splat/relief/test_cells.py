@@ -55,3 +55,21 @@ def test_means_are_weighted() -> None:
     found = leaves(splits(np.ones((SIDE, SIDE)), (1.0, Pyramid(values, weights))), 1)
     first = int(np.flatnonzero((found.rows == 4.0) & (found.columns == 4.0))[0])
     assert found.mean(Pyramid(values, weights))[first, 0] == pytest.approx(12.0 / 66.0)
+
+
+def test_budget_holds_below_the_coarsest_cells() -> None:
+    """Those that show most stay."""
+    alpha = np.full((SIDE, SIDE), 0.2)
+    alpha[:8, :16] = 1.0
+    found = leaves(splits(alpha, (1.0, half_noise())), 2)
+    assert found.rows.tolist() == [4.0, 4.0]
+    assert sorted(found.columns) == [4.0, 12.0]
+
+
+def test_smallest_cells_are_quartered_when_there_is_room() -> None:
+    alpha = np.zeros((SIDE, SIDE))
+    alpha[10, 20:30] = 1.0
+    found = leaves(splits(alpha, (1.0, half_noise())), 100)
+    assert 97 < len(found) <= 100
+    assert (found.sizes**2).sum() == pytest.approx(10.0)
+    assert len({*zip(found.rows, found.columns, strict=True)}) == len(found)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import Rotation  # type: ignore[import-untyped, unused-ignore]
 
 from tempa.engines.splat.triposplat.cloud import gaussians
 

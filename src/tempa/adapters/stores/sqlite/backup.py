@@ -13,6 +13,7 @@ from tempa.adapters.stores.sqlite.access import SQL
 from tempa.adapters.stores.sqlite.connections import open_reader
 from tempa.adapters.stores.sqlite.schema import version_of
 from tempa.core.errors import StoreUnavailable
+from tempa.jobs.inputs import key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tempa.engines.splat.formats import ply_header, rows
-from tempa.engines.splat.formats.axes import POSITION_SIGNS, ROTATION_SIGNS, harmonic_signs, turned
+from tempa.engines.splat.formats import kernels, ply_header, rows
+from tempa.engines.splat.formats.axes import HARMONIC_SIGNS, turned
 from tempa.engines.splat.formats.packing import harmonics_of
 from tempa.engines.splat.formats.source import counted, linear_scales, malformed, records, sigmoid, unit
 from tempa.engines.splat.gaussians import COEFFICIENTS, Gaussians
@@ -38,7 +38,17 @@ def write(gaussians: Gaussians, path: Path) -> None:
     head = ply_header.text([("vertex", len(gaussians), [(name, "float") for name in names])])
 
     def fill(block: NDArray[np.float32], which: slice) -> None:
-        _fill(block, gaussians, which)
+        opacities = np.clip(gaussians.opacities[which], _OPACITY_LEAST, 1 - _OPACITY_LEAST)
+        kernels.fill_ply(
+            block,
+            gaussians.positions,
+            gaussians.harmonics,
+            np.log(opacities / (1 - opacities)),
+            np.log(gaussians.scales[which]),
+            gaussians.rotations,
+            HARMONIC_SIGNS,
+            which.start,
+        )
 
     rows.write(path, head, len(gaussians), len(names), fill)
 
@@ -46,20 +56,6 @@ def write(gaussians: Gaussians, path: Path) -> None:
 def _names(coefficients: int) -> list[str]:
     rest = [f"f_rest_{number}" for number in range(3 * (coefficients - 1))]
     return [*_POSITION, "nx", "ny", "nz", *_BASE, *rest, "opacity", *_SCALE, *_ROTATION]
-
-
-def _fill(block: NDArray[np.float32], gaussians: Gaussians, which: slice) -> None:
-    harmonics = gaussians.harmonics[which]
-    rest = 3 * (harmonics.shape[1] - 1)
-    rows.put(block, 0, gaussians.positions[which], POSITION_SIGNS)
-    rows.put(block, 6, harmonics[:, 0])
-    if rest:
-        signed = harmonics[:, 1:] * harmonic_signs(harmonics.shape[1])[1:]
-        block[:, 9 : 9 + rest] = signed.transpose(0, 2, 1).reshape(len(signed), rest)
-    opacities = np.clip(gaussians.opacities[which], _OPACITY_LEAST, 1 - _OPACITY_LEAST)
-    np.log(opacities / (1 - opacities), out=block[:, 9 + rest])
-    rows.put(block, 10 + rest, np.log(gaussians.scales[which]))
-    rows.put(block, 13 + rest, gaussians.rotations[which], ROTATION_SIGNS)
 
 
 def read(data: NDArray[np.uint8], elements: Sequence[Element], offset: int) -> Gaussians:

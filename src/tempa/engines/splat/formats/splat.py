@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tempa.engines.splat.formats import rows, splat_kernel
+from tempa.engines.splat.formats import kernels, rows
 from tempa.engines.splat.formats.axes import turned
 from tempa.engines.splat.formats.packing import coefficients_of, from_bytes
 from tempa.engines.splat.formats.source import SCALE_LEAST, counted, malformed, records, unit
@@ -25,7 +25,7 @@ def write(gaussians: Gaussians, path: Path) -> None:
     """Write Gaussians of the family's frame; spherical harmonics above degree 0 are left out."""
 
     def fill(block: NDArray[np.float32], which: slice) -> None:
-        splat_kernel.fill(
+        kernels.fill_splat(
             block,
             block.view(np.uint8),
             gaussians.positions,

@@ -54,7 +54,7 @@ def unmixed(
     the foreground's farther in: its place there is its alpha, and its colour what is left without the
     background.
     """
-    core = ndimage.binary_erosion(foreground, _SQUARE, iterations=_BAND_PIXELS, border_value=1)
+    core = _core(foreground)
     edge = ndimage.binary_dilation(foreground, _SQUARE) & ~core
     colors = pixels[..., :3].astype(np.float32)
     at, inner = spread(colors, core, edge, _BAND_PIXELS + 2)
@@ -68,6 +68,15 @@ def unmixed(
     pure = np.clip((own - (1 - a) * outer) / np.maximum(a, np.float32(1 / 255)), 0, 255)
     _put(out, at, a * pure + (1 - a) * inner)
     return out
+
+
+def _core(foreground: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where no background is mixed in: farther in than a soft edge, or one pixel where it is thin."""
+    core = ndimage.binary_erosion(foreground, _SQUARE, iterations=_BAND_PIXELS, border_value=1)
+    reached = ndimage.binary_dilation(core, _SQUARE, iterations=_BAND_PIXELS + 1)
+    thin: NDArray[np.bool_] = ndimage.binary_erosion(foreground, _SQUARE, border_value=1) & ~reached
+    solid: NDArray[np.bool_] = core | thin
+    return solid
 
 
 def _shares(

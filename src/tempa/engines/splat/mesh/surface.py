@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-FACES_MAX = 2_000_000  # triangles, instances counted each: 0.5 GB of corners and what is made of them
+# Triangles, instances counted each. Each takes 1 KiB while it is worked on: with a million of them and as
+# many Gaussians a job was measured to need 1.8 GiB.
+FACES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

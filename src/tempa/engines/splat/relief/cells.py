@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,10 @@ class Cells:
     def __len__(self) -> int:
         """How many there are."""
         return len(self.rows)
+
+    def take(self, which: NDArray[np.int64]) -> Cells:
+        """Those of a list of indices, in its order."""
+        return Cells(*(getattr(self, each.name)[which] for each in fields(Cells)))
 
     def mean(self, values: Pyramid) -> NDArray[np.float64]:
         """Of some values over each cell: (n, channels)."""
@@ -80,18 +84,14 @@ def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """In which order to split a grid's cells, and how many cells each split adds; `roots` stand at first."""
+    """In which order to split a grid's cells, and how many each split adds; `roots` stand at first."""
 
     shown: list[NDArray[np.bool_]]  # by level: which cells have something to show
     levels: NDArray[np.int64]
     places: NDArray[np.int64]
     gains: NDArray[np.int64]
     roots: int
-
-    @property
-    def most(self) -> int:
-        """How many cells there are when all are split."""
-        return self.roots + int(self.gains.sum())
+    weights: NDArray[np.float64]  # of the coarsest level's cells: how much they show
 
 
 def splits(alpha: NDArray[np.float64], *spreads: tuple[float, Pyramid]) -> Splits:
@@ -117,20 +117,41 @@ def splits(alpha: NDArray[np.float64], *spreads: tuple[float, Pyramid]) -> Split
         np.concatenate(places)[order],
         np.concatenate(gains)[order],
         int(np.count_nonzero(shown[-1])),
+        _coarsest(alpha).ravel(),
     )
 
 
 def leaves(found: Splits, budget: int) -> Cells:
     """The cells that stand when splits are made in order as long as the budget lasts.
 
-    When the budget is below the roots alone, every root still stands.
+    When it does not last for the roots, those stand that show most; when there is nothing left to split,
+    the smallest are quartered until it is used up.
     """
     total = found.roots + np.cumsum(found.gains)
     cut = int(np.searchsorted(total, budget, side="right"))
     split = [np.zeros(shown.size, np.bool_) for shown in found.shown]
     for level in range(1, LEVELS):
         split[level][found.places[:cut][found.levels[:cut] == level]] = True
-    return _standing(found.shown, split)
+    cells = _standing(found.shown, split)
+    if len(cells) > budget:
+        return cells.take(np.sort(np.argsort(-found.weights[cells.places], kind="stable")[:budget]))
+    if cut < len(found.gains):
+        return cells
+    while len(cells) and budget - len(cells) >= 3:
+        cells = _quartered(cells, (budget - len(cells)) // 3)
+    return cells
+
+
+def _quartered(cells: Cells, most: int) -> Cells:
+    """The first `most` cells as four each: they look up the same values, a quarter as wide apart."""
+    count = min(most, len(cells))
+    parts = [cells.take(np.arange(count, len(cells)))]
+    first = cells.take(np.arange(count))
+    for down in (-0.25, 0.25):
+        for right in (-0.25, 0.25):
+            rows, columns = first.rows + down * first.sizes, first.columns + right * first.sizes
+            parts.append(Cells(rows, columns, 0.5 * first.sizes, first.levels, first.places))
+    return Cells(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Cells)))
 
 
 def _standing(shown: list[NDArray[np.bool_]], split: list[NDArray[np.bool_]]) -> Cells:
@@ -153,6 +174,12 @@ def _shown(alpha: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
     for _ in range(LEVELS - 1):
         shown.append(pooled(shown[-1].astype(np.float64)) > 0.0)
     return shown
+
+
+def _coarsest(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    for _ in range(LEVELS - 1):
+        values = pooled(values)
+    return values
 
 
 def _greatest(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 ROUNDS = 3
 COLOR_STEP = 1.3
 OPACITY_STEP = 0.8
-OPACITY_LEAST, OPACITY_MOST = (
-    0.006,
-    0.99,
-)  # below, a Gaussian would no longer be drawn, and could not come back
+OPACITY_LEAST = 0.006  # lower, a Gaussian would no longer be drawn, and could not come back
+OPACITY_MOST = 0.99
 SEEN = 0.02  # of alpha: below it, a rendered pixel has no colour to compare
 WEIGHT_LEAST = 1e-3  # px: what is hidden is left as it is
 OVERSHOOT = 0.15  # beyond the colours of its own neighbourhood: a sharpening that no other view betrays

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+from tempa.core.errors import TempaError
 from tempa.engines.splat.raster.camera import orbit
 from tempa.engines.splat.relief.cells import ALPHA_WEIGHT, SLOPE_WEIGHT, Pyramid, leaves, splits
 from tempa.engines.splat.relief.fitting import fit
@@ -17,7 +18,14 @@ from tempa.engines.splat.relief.inflation import boxiness, half_thickness
 from tempa.engines.splat.relief.plate import framed, plate, side_for
 from tempa.engines.splat.relief.rim import rim
 from tempa.engines.splat.relief.sheets import layer, opacity_of, sheet_gaussians
-from tempa.engines.splat.relief.surface import camera_distance, gradients, middle_of, on_rays, surface
+from tempa.engines.splat.relief.surface import (
+    camera_distance,
+    gradients,
+    half_depth_max,
+    middle_of,
+    on_rays,
+    surface,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +94,9 @@ def relief(
     front_share = 1.0 - RIM_SHARE - BACK_SHARE
     side = side_for(options.num_gaussians * front_share * FINEST, frame)
     grid = plate(rgba, frame, side)
+    if not grid.solid.any():
+        message = "The foreground is finer than what so few Gaussians can show."
+        raise TempaError("NO_FOREGROUND", message, detail={"num_gaussians": options.num_gaussians})
     shape = _shape(grid, frame, options, None if depth is None else _depth_on(depth, frame, side))
     parts = _parts(grid, shape, options.num_gaussians)
     tell("fitting", 0.3)
@@ -118,7 +129,8 @@ def _shape(grid: Plate, frame: Frame, options: Options, depth: NDArray[np.float6
     solid = grid.solid
     distance = camera_distance(options.field_of_view, frame.share)
     boxy = boxiness(solid, options.profile)
-    thickness = on_rays(half_thickness(solid, boxy) * options.thickness, distance, boxy)
+    half = np.minimum(half_thickness(solid, boxy) * options.thickness, half_depth_max(distance))
+    thickness = on_rays(half, distance, boxy)
     middle = None if depth is None else middle_of(depth, thickness, solid, options.depth_scale)
     return surface(thickness, solid, distance, boxy, middle)
 

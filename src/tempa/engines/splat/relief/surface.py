@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HALF_DEPTH_MAX = 0.47  # units of the frame: the subject stays in its cube
 RAY_ROUNDS = 8  # at the outline two meetings become one, and steps grow small
+REACH_MAX = 0.6  # of the way to the camera
 DEPTH_OUTLIERS = (2.0, 98.0)  # percentiles of a depth image that its range is taken from
 
 
@@ -64,6 +65,11 @@ def camera_distance(field_of_view_degrees: float, share: float) -> float:
     return 0.5 / (share * math.tan(math.radians(field_of_view_degrees) / 2.0))
 
 
+def half_depth_max(distance: float) -> float:
+    """How far before and behind the plane z = 0 a body may reach: a wide lens stands close before it."""
+    return min(HALF_DEPTH_MAX, REACH_MAX * distance)
+
+
 def surface(
     thickness: NDArray[np.float64],
     solid: NDArray[np.bool_],
@@ -72,9 +78,10 @@ def surface(
     middle: NDArray[np.float64] | None = None,
 ) -> Surface:
     """Two sheets around a middle: of the plane z = 0, or bent so that the front is a depth image's."""
-    half = np.clip(thickness, 0.0, HALF_DEPTH_MAX)
-    front = half if middle is None else np.clip(middle + half, -HALF_DEPTH_MAX, HALF_DEPTH_MAX)
-    back = np.maximum(front - 2.0 * half, -HALF_DEPTH_MAX)
+    most = half_depth_max(distance)
+    half = np.clip(thickness, 0.0, most)
+    front = half if middle is None else np.clip(middle + half, -most, most)
+    back = np.maximum(front - 2.0 * half, -most)
     inward = _facing_axis(solid)
     # What a soft edge shows beyond the outline goes on from the front's edge; in the plane z = 0 it would
     # hang in the air beside the body, where other views see it.

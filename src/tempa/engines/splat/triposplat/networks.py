@@ -65,6 +65,11 @@ class Networks:
         """Whether networks stay on the device."""
         return self._kept
 
+    @property
+    def files(self) -> list[str]:
+        """The weight files that are there, and were checked."""
+        return [NETWORKS[name].file for name in self._files]
+
     def has(self, name: str) -> bool:
         """Whether a network's file is there."""
         return name in self._files

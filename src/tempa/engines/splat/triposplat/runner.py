@@ -8,7 +8,7 @@ from tempa.engines.splat import gate, outputs
 from tempa.engines.splat.image import intake
 from tempa.engines.splat.raster import render
 from tempa.engines.splat.triposplat import lods, pictures
-from tempa.engines.splat.triposplat.files import CODE, WEIGHTS
+from tempa.engines.splat.triposplat.files import CODE
 from tempa.engines.splat.triposplat.live import Live
 from tempa.engines.splat.triposplat.modules import Checkout
 from tempa.engines.splat.triposplat.networks import Networks
@@ -58,7 +58,7 @@ class Model:
             "torch": self.torch.version,
             "mask": picture.mask,
             "parameters": dict(parameters),
-            "model_files": {name: pin for name in (*CODE, *WEIGHTS) if (pin := self.options.pin(name))},
+            "model_files": {name: self.options.pin(name) for name in (*CODE, *self.networks.files)},
         }
 
 
