@@ -157,22 +157,24 @@ def timed(folder: Path, rounds: int) -> list[Row]:
     """How long a whole run takes, from the file to .ply, .spz and preview on the disk."""
     paths = [pictures.save(name, folder) for name in pictures.PICTURES]
     took = [_run(path, folder / "run") for _ in range(rounds) for path in paths]
+    seconds, cpu = [wall for wall, _ in took], [used for _, used in took]
+    slow = [percentile(seconds, 0.95)]
     return [
-        Row("a run of 131,072 Gaussians: s", took),
+        Row("a run of 131,072 Gaussians: s", seconds),
+        Row("a run of 131,072 Gaussians, 95th percentile: s", slow, Goal(1.5, at_least=False)),
         Row(
-            "a run of 131,072 Gaussians, 95th percentile: s",
-            [percentile(took, 0.95)],
-            Goal(1.5, at_least=False),
+            "a run of 131,072 Gaussians: CPU s", cpu, note="of both cores together; others' load is not in it"
         ),
     ]
 
 
-def _run(path: Path, folder: Path) -> float:
+def _run(path: Path, folder: Path) -> tuple[float, float]:
+    """Seconds, and CPU seconds."""
     (folder / "inputs").mkdir(parents=True)
     shutil.copyfile(path, folder / relief_splat.IMAGE)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     relief_splat.run(WORK, folder, lambda stage, fraction=None: None)
-    took = time.perf_counter() - start
+    took = time.perf_counter() - start, time.process_time() - used
     shutil.rmtree(folder)
     return took
 

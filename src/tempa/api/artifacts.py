@@ -20,7 +20,8 @@ from tempa.api.operation import IF_NONE_MATCH, JobId, Told, header, operation, q
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.presence import presence
 from tempa.core.errors import Refusal
-from tempa.jobs.model import StoredArtifact
+from tempa.jobs import live
+from tempa.jobs.model import Job, Status, StoredArtifact
 
 router = APIRouter(tags=["artifacts"])
 
@@ -72,6 +73,8 @@ async def get_artifact(
     The ETag is the file's SHA-256.
     """
     _check_link(request, parts, job_id, name)
+    if name == live.FILE:
+        return await _live_preview(parts, job_id)
     artifact = await _published(parts, job_id, name)
     headers = _headers(artifact)
     if is_held(request.headers, headers["ETag"]):
@@ -93,6 +96,25 @@ def _check_link(request: Request, parts: ApiParts, job_id: str, name: str) -> No
     ):
         detail = "This link was altered or has expired. GET the job again for a fresh one."
         raise Refusal("invalid-signature", detail)
+
+
+async def has_live_preview(parts: ApiParts, job: Job) -> bool:
+    """Whether a picture of what the job is making can be looked at now."""
+    return job.status is Status.PROCESSING and await parts.artifacts.path(live.key(job.id)) is not None
+
+
+async def _live_preview(parts: ApiParts, job_id: str) -> Response:
+    """The newest one: it is small, and another a moment later."""
+    job = await parts.jobs.job_by_id(job_id)
+    path = await parts.artifacts.path(live.key(job_id))
+    if job is None or job.status is not Status.PROCESSING or path is None:
+        raise Refusal("not-found", "The job makes no picture of itself now.")
+    try:
+        content = await asyncio.to_thread(path.read_bytes)
+    except FileNotFoundError:
+        raise Refusal("not-found", "The job makes no picture of itself now.") from None
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return Response(content, media_type=live.MEDIA_TYPE, headers=headers)
 
 
 async def _published(parts: ApiParts, job_id: str, name: str) -> StoredArtifact:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
 
+from tempa.api.artifacts import has_live_preview
 from tempa.api.auth import Caller, JobReader, JobsReader, JobsWriter
 from tempa.api.body import one_header, read_nothing
 from tempa.api.etags import is_held
@@ -227,4 +228,5 @@ async def _pruned(parts: ApiParts, caller: Caller, job_id: str) -> Refusal:
 
 async def _whole_view(parts: ApiParts, job: Job) -> dict[str, Any]:
     position = await parts.jobs.queue_position(job) if job.status is Status.QUEUED else None
-    return job_view(job, parts.links, position, await parts.estimates.of(job))
+    left = await parts.estimates.of(job)
+    return job_view(job, parts.links, position, left, has_preview=await has_live_preview(parts, job))

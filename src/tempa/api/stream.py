@@ -13,6 +13,7 @@ from typing import Any, cast
 from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
+from tempa.api.artifacts import has_live_preview
 from tempa.api.auth import JobReader
 from tempa.api.body import one_header
 from tempa.api.head import is_head
@@ -153,7 +154,7 @@ class JobStream(EventStream):
     async def _news(self) -> bytes:
         self._job = await self._parts.jobs.job(self._job.account, self._job.id) or self._job
         events = await self._new_events()
-        return events if self._ended else events + self._new_progress()
+        return events if self._ended else events + await self._new_progress()
 
     async def _new_events(self) -> bytes:
         told = bytearray()
@@ -169,12 +170,13 @@ class JobStream(EventStream):
         self._ended = self._ended or (self._job.status.terminal and self._after >= self._job.sequence)
         return bytes(told)
 
-    def _new_progress(self) -> bytes:
+    async def _new_progress(self) -> bytes:
         progress = (self._job.stage, self._job.fraction)
         if self._job.status is not Status.PROCESSING or progress == self._progress:
             return b""
         self._progress = progress
-        view = job_view(self._job, self._parts.links)["progress"]
+        has_preview = await has_live_preview(self._parts, self._job)
+        view = job_view(self._job, self._parts.links, has_preview=has_preview)["progress"]
         return sse_event("progress", {"job_id": self._job.id, **view})
 
 

@@ -13,6 +13,7 @@ from tempa.core.errors import CODES, StoreUnavailable, TempaError
 from tempa.core.ids import new_id
 from tempa.core.retry import RetryPolicy, full_jitter
 from tempa.core.work import cancel_topic
+from tempa.jobs.live import LivePreview
 from tempa.jobs.model import (
     STEP_OF_ENDING,
     Beat,
@@ -82,6 +83,7 @@ class _Sight:
     """What has been seen of a running attempt and not yet been written."""
 
     clock: Clock
+    preview: LivePreview
     news: asyncio.Event = field(default_factory=asyncio.Event)
     fraction: float | None = None
     _stage: str | None = None  # the last one, written or not: its next fraction is no new stage
@@ -137,7 +139,7 @@ class Performer:
 
         When `draining` is set the kernel is killed and the job handed back.
         """
-        sight = _Sight(self.clock)
+        sight = _Sight(self.clock, LivePreview(self.artifacts, claimed.job.id))
         run = asyncio.create_task(self._run(claimed, sight))
         watch = asyncio.create_task(self._watch(claimed, sight, draining))
         try:
@@ -149,6 +151,7 @@ class Performer:
             await _stop(run)
             await _stop(watch)
             sight.close()
+            await sight.preview.end()
         if ending is not None:
             await self._settle(claimed, replace(ending, stages=sight.take()))
         else:
@@ -205,6 +208,7 @@ class Performer:
             folder = self.artifacts.scratch(prefix(claimed.lease))
         except OSError as error:
             return self._after(_not_stored(error), claimed)
+        sight.preview.folder = folder
         order = Order(
             engine=engine.name,
             module=engine.module,
@@ -252,6 +256,7 @@ class Performer:
                     return Released()
                 if self._seconds_left(claimed) <= 0:
                     return Failed(error=job_error(TempaError("DEADLINE_EXCEEDED")))
+                await sight.preview.show()
                 beat = Beat(lease=claimed.lease, stages=sight.take(), fraction=sight.fraction)
                 crash_point("beat.asked")
                 try:

@@ -316,6 +316,9 @@ class ArtifactStore(Protocol):
     ) -> StoredObject: ...  # raises Refusal("body-too-large")
     async def path(self, key: str) -> Path | None: ...  # a local file with these bytes; None: gone
     async def lend(self, key: str, target: Path) -> bool: ...  # a copy, for an attempt to read; False: gone
+    async def show(
+        self, key: str, source: Path, shown: int
+    ) -> int: ...  # a copy that nobody relies on, if the file is another than when this said `shown`; OSError
     async def delete(self, prefix: str) -> None: ...  # what is gone is fine; OSError if something stays
     async def aged(
         self, age_seconds: float, after: str, limit: int

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.clock import rfc3339
+from tempa.jobs import live
 from tempa.jobs.model import STATUS_AFTER_EVENT, Status
 
 if TYPE_CHECKING:
@@ -27,7 +28,12 @@ def ticket(admission: Admission) -> dict[str, Any]:
 
 
 def job_view(
-    job: Job, links: Links, queue_position: int | None = None, left: Estimate | None = None
+    job: Job,
+    links: Links,
+    queue_position: int | None = None,
+    left: Estimate | None = None,
+    *,
+    has_preview: bool = False,
 ) -> dict[str, Any]:
     """`GET /v1/jobs/{job_id}`. Links are minted anew at each call. `left`: how long it will still take."""
     return {
@@ -48,6 +54,7 @@ def job_view(
             "queue_position": queue_position if job.status is Status.QUEUED else None,
             "eta_seconds": None if left is None else left.median_seconds,
             "eta_range_seconds": None if left is None else list(left.range_seconds),
+            "preview_url": links.artifact(job.id, live.FILE)[0] if has_preview else None,
         },
         "compute_time_ms": job.usage.compute_time_ms,
         "peak_rss_bytes": job.usage.peak_rss_bytes,

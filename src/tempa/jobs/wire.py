@@ -252,6 +252,9 @@ class ProgressView(Answer):
     eta_range_seconds: tuple[float, float] | None = Field(
         None, description="The same by their first and last decile."
     )
+    preview_url: str | None = Field(
+        None, description="A picture of what is being made, as long as it is: of engines that draw one."
+    )
 
 
 class JobView(Answer):

@@ -25,8 +25,8 @@ def load_engines(settings: Mapping[str, EngineSettings]) -> dict[str, Engine]:
     """Every enabled engine of the group `tempa.engines` that can run here, by name.
 
     An entry point is a callable that takes `timeout_seconds` and `memory_bytes` (either may be
-    absent), and `python` and `options` if it runs in an interpreter of its own; it returns an `Engine`.
-    One that cannot be loaded or cannot run is left out, and said so.
+    absent), `python` if it runs in an interpreter of its own, and `options` if it has a field of that name;
+    it returns an `Engine`. One that cannot be loaded or cannot run is left out, and said so.
 
     Raises `SettingsError` for a `python` or for `options` that cannot be used.
     """
@@ -71,22 +71,21 @@ def _load(entry: EntryPoint, switches: EngineSettings) -> Engine:
     engine = make(**limits)
     if not apart:
         return engine
-    for setting in apart:
-        _require_own_process(f"engines.{entry.name}.{setting}", entry.name, engine)
-    _check_python(entry.name, switches.python)
+    if switches.python is not None:
+        _check_python(entry.name, engine, switches.python)
+    if "options" in apart and not hasattr(engine, "options"):
+        raise SettingsError(f"engines.{entry.name}.options: {entry.name} has none; leave this setting out")
     try:
         return make(**limits, **apart)
     except ValueError as error:
         raise SettingsError(f"engines.{entry.name}.options: {error}") from None
 
 
-def _require_own_process(setting: str, name: str, engine: Engine) -> None:
+def _check_python(name: str, engine: Engine, python: str) -> None:
+    setting = f"engines.{name}.python"
     if engine.life_cycle == "fork":
         raise SettingsError(
             f"{setting}: {name} runs in forks of the server's own interpreter; leave this setting out"
         )
-
-
-def _check_python(name: str, python: str | None) -> None:
-    if python is not None and not os.access(python, os.X_OK):
-        raise SettingsError(f"engines.{name}.python: {python} is no program that can be run here")
+    if not os.access(python, os.X_OK):
+        raise SettingsError(f"{setting}: {python} is no program that can be run here")

@@ -102,8 +102,8 @@ class EngineSettings(_Section):
     """One engine's switches; what is absent keeps the engine's own default.
 
     `python` is the interpreter of an engine that runs in one of its own (its packages may not get on
-    with ours), and `options` are what only that engine knows of; one that runs in forks of this process's
-    interpreter refuses both.
+    with ours); one that runs in forks of this process's interpreter refuses it. `options` are what only that
+    engine knows of.
     """
 
     enabled: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -110,6 +111,42 @@ async def test_what_is_lent_is_a_copy(store: LocalArtifacts, tmp_path: Path) -> 
 async def test_what_is_gone_is_not_lent(store: LocalArtifacts, tmp_path: Path) -> None:
     assert not await store.lend(new_id("file"), tmp_path / "lent")
     assert not (tmp_path / "lent").exists()
+
+
+async def test_what_is_shown_is_the_newest_whole(store: LocalArtifacts, tmp_path: Path) -> None:
+    key, drawn = f"{new_id('splat')}.a0/live.png", tmp_path / "live.png"
+    drawn.write_bytes(b"first")
+    first = await store.show(key, drawn, 0)
+    other = drawn.with_name("part")
+    other.write_bytes(b"second")
+    os.utime(other, ns=(first + 1, first + 1))
+    other.replace(drawn)
+    second = await store.show(key, drawn, first)
+
+    path = await store.path(key)
+    assert path is not None
+    assert path.read_bytes() == b"second"
+    assert second == first + 1
+    await store.delete(key)
+    assert await store.show(key, drawn, second) == second
+    assert await store.path(key) is None  # it was shown already
+
+
+@pytest.mark.parametrize("kind", ["none", "link", "folder", "large"])
+async def test_what_is_no_small_file_is_not_shown(store: LocalArtifacts, tmp_path: Path, kind: str) -> None:
+    """An engine's link would lead to anybody's file."""
+    key, drawn, secret = f"{new_id('splat')}.a0/live.png", tmp_path / "live.png", tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    match kind:
+        case "link":
+            drawn.symlink_to(secret)
+        case "folder":
+            drawn.mkdir()
+        case "large":
+            drawn.write_bytes(bytes((4 << 20) + 1))
+    with contextlib.suppress(OSError):  # a link is refused by the system, and so may a folder be
+        assert await store.show(key, drawn, 0) == 0
+    assert await store.path(key) is None
 
 
 async def test_delete_removes_and_what_is_gone_is_fine(store: LocalArtifacts) -> None:

@@ -12,6 +12,7 @@ from tests.unit.api.conftest import World
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     import httpx2
 
@@ -236,3 +237,30 @@ async def test_a_client_that_leaves_stops_the_sending(world: World, url: str) ->
         await exchange.done()
         assert exchange.header("content-length") == str(SIZE)
         assert len(exchange.body) < SIZE
+
+
+async def test_a_picture_of_what_is_made_can_be_looked_at_while_it_is(
+    world: World, http: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    job = await world.a_job()
+    world.jobs.tell(job.id, "job.started")
+    drawn = tmp_path / "live-preview.png"
+    drawn.write_bytes(b"a picture")
+    await world.artifacts.show(f"{job.id}.a0/live-preview.png", drawn, 0)
+    view = (await http.get(f"/v1/jobs/{job.id}")).json()
+    url = view["progress"]["preview_url"]
+    async with world.bare_client() as anybody:
+        shown = await anybody.get(url)
+        assert (shown.status_code, shown.content) == (200, b"a picture")
+        assert shown.headers["content-type"] == "image/png"
+        assert shown.headers["cache-control"] == "no-store"
+        world.jobs.tell(job.id, "job.failed")
+        assert (await anybody.get(url)).status_code == 404
+    view = (await http.get(f"/v1/jobs/{job.id}")).json()
+    assert view["progress"]["preview_url"] is None
+
+
+async def test_a_job_that_draws_nothing_has_no_picture(world: World, http: httpx2.AsyncClient) -> None:
+    job = await world.a_job()
+    world.jobs.tell(job.id, "job.started")
+    assert (await http.get(f"/v1/jobs/{job.id}")).json()["progress"]["preview_url"] is None

@@ -35,6 +35,7 @@ async def test_a_queued_job(world: World, http: httpx2.AsyncClient) -> None:
         "queue_position": world.jobs.positions,
         "eta_seconds": None,
         "eta_range_seconds": None,
+        "preview_url": None,
     }
 
 

@@ -136,6 +136,7 @@ async def test_progress_has_no_id_and_is_told_when_it_changes(world: World) -> N
         "queue_position": None,
         "eta_seconds": None,
         "eta_range_seconds": None,
+        "preview_url": None,
     }
 
 

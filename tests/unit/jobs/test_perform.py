@@ -118,6 +118,7 @@ class Shelf:
     full: bool = False
     sealed: bool = False
     deleted: list[str] = field(default_factory=list)
+    seen: list[tuple[str, Path]] = field(default_factory=list)
 
     def scratch(self, name: str) -> Path:
         if self.sealed:
@@ -137,6 +138,12 @@ class Shelf:
         return tuple(replace(one, key=f"{prefix}/{one.name}") for one in artifacts)
 
     async def discard(self, folder: Path) -> None: ...
+
+    async def show(self, key: str, source: Path, shown: int) -> int:
+        if self.sealed:
+            raise OSError(28, "No space left on device")
+        self.seen.append((key, source))
+        return shown + 1
 
     async def delete(self, prefix: str) -> None:
         self.deleted.append(prefix)
@@ -534,3 +541,31 @@ async def test_a_job_without_its_inputs_fails_with_their_code_and_runs_nothing()
     assert ending.error.code == "SOURCE_FETCH_FAILED"
     assert isinstance(bench.host, CountingHost)
     assert bench.host.runs == 0
+
+
+async def test_a_picture_of_what_is_made_is_shown_with_each_beat_and_gone_at_the_end(
+    bench: Bench, host: PatientHost
+) -> None:
+    attempt = asyncio.create_task(bench.attempt())
+    await host.started.wait()
+    await beat(bench)
+    await bench.clock.until_asleep()
+    host.finish.set()
+    await attempt
+
+    place = f"{ID}.a0/live-preview.png"
+    assert bench.shelf.seen == [(place, Path(f"{ID}.a1/live-preview.png"))]
+    assert place in bench.shelf.deleted
+
+
+async def test_a_picture_that_cannot_be_shown_costs_nothing(bench: Bench, host: PatientHost) -> None:
+    attempt = asyncio.create_task(bench.attempt())
+    await host.started.wait()
+    bench.shelf.sealed = True
+    await beat(bench)
+    await bench.clock.until_asleep()
+    bench.shelf.sealed = False
+    host.finish.set()
+
+    (ending,) = await attempt
+    assert isinstance(ending, Completed)

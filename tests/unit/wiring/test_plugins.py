@@ -129,6 +129,6 @@ def test_options_that_an_engine_does_not_know_are_told(load: Callable[..., dict[
         load(resident={"options": {"odd": 1}})
 
 
-def test_an_engine_that_runs_in_our_forks_refuses_options(load: Callable[..., dict[str, Any]]) -> None:
+def test_an_engine_without_options_refuses_them(load: Callable[..., dict[str, Any]]) -> None:
     with pytest.raises(SettingsError, match=r"engines\.forked\.options: .* leave this setting out"):
         load(forked={"options": {}})

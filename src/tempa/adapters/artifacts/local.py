@@ -33,6 +33,7 @@ _logger = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20
 # Another device, a file system without links, one that has no more for this file (ext4: 65,000).
 _LINK_REFUSED = frozenset({errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+_SHOWN_BYTES_MAX = 4 << 20
 _SCRATCH_SECONDS = 2 * 86_400  # twice the longest attempt that can be allowed
 _SHARD_LENGTH = 5  # of an id's time part: one folder for about two hours, so no folder grows for ever
 
@@ -175,6 +176,29 @@ class LocalArtifacts:
             return False
         return True
 
+    async def show(self, key: str, source: Path, shown: int) -> int:
+        """Copy a file that an attempt keeps replacing to `key`, in one step and without a flush.
+
+        Not if it is the one that was shown when this gave `shown` (first: 0), nor if it is none, or a large
+        one. Returns which one is shown now. Raises OSError when the disk will not have it.
+        """
+        return await asyncio.to_thread(self._show, key, source, shown)
+
+    def _show(self, key: str, source: Path, shown: int) -> int:
+        content, written = _small_file(source)
+        if content is None or written == shown:
+            return shown
+        target = self._locate(key)
+        self._place(target.parent.name)
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        passing = self._scratch / new_id("up")
+        try:
+            passing.write_bytes(content)
+            passing.rename(target)
+        finally:
+            passing.unlink(missing_ok=True)
+        return written
+
     async def delete(self, prefix: str) -> None:
         """Remove everything under a prefix. What is gone is fine. Raises OSError when something stays."""
         await asyncio.to_thread(self._delete, prefix)
@@ -252,6 +276,19 @@ def _written(path: Path) -> float | None:
         return path.lstat().st_mtime
     except FileNotFoundError:
         return None
+
+
+def _small_file(path: Path) -> tuple[bytes | None, int]:
+    """A file's bytes and when it was written; None: it is no file, or not a small one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None, 0
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _SHOWN_BYTES_MAX:
+            return None, 0
+        return file.read(_SHOWN_BYTES_MAX), found.st_mtime_ns
 
 
 def _flush_file(path: Path, prefix: str, made: MadeFile) -> StoredArtifact:

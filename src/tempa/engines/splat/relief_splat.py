@@ -52,8 +52,13 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     """
     parameters = work["parameters"]
     progress("reading", 0.0)
-    picture = intake.read(folder / IMAGE, parameters)
-    depths = depth.read(folder / DEPTH, picture) if work.get("depth") is not None else None
+    said = intake.given(work)
+    picture = intake.read(folder / IMAGE, parameters, **said)
+    depths = (
+        depth.read(folder / DEPTH, picture, bounds=said.get("bounds"))
+        if work.get("depth") is not None
+        else None
+    )
     options = Options.of(parameters)
     made = relief(picture.rgba, options, depths, stage=progress)
     progress("checking", 0.6)

@@ -49,14 +49,15 @@ class FakeTripoSplat:
     def provoke(self, **faults: Any) -> None:
         """Say what the machine is like and what goes wrong, in place of all that was said before.
 
-        `cuda` (true): whether there is a device; `total_bytes`, `other_bytes`: of it, and what others hold;
-        `gaussian_bytes`: what a decode takes for each; `torch_error`: what importing torchvision raises;
-        `pipe`: step n of the sampler, from 0, waits for the named pipe of this name followed by n;
-        `host_memory`: a stage that lacks the host's; `crash`: a stage that dies of a signal; `latent`: "nan";
-        `lost`: share of Gaussians that are not numbers; `clear`: share that nobody can see; `share`: of the
-        Gaussians asked for that are made; `flat`: all in one point.
+        `cuda`: whether there is such a device (by default if it is what the options name); `total_bytes`,
+        `other_bytes`: of it, and what others hold; `gaussian_bytes`: what a decode takes for each;
+        `torch_error`: what importing torchvision raises; `pipe`: step n of the sampler, from 0, waits for the
+        named pipe of this name followed by n; `host_memory`: a stage that lacks the host's; `crash`: a stage
+        that dies of a signal; `latent`: "nan"; `lost`: share of Gaussians that are not numbers; `clear`: share
+        that nobody can see; `share`: of the Gaussians asked for that are made; `flat`: all in one point.
         """
-        (self.folder / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
+        machine = {"cuda": self.options["device"] != "cpu"}
+        (self.folder / "faults.json").write_text(json.dumps(machine | faults), encoding="utf-8")
 
     def forget(self) -> None:
         """Begin the record of calls anew."""

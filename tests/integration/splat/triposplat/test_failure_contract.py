@@ -108,3 +108,4 @@ def test_memory_that_others_held_is_tried_once_more(
     job = ask(server, tmp_path, receiver, 4096)
     assert (job["status"], job["attempt"]) == ("failed", 2)
     assert job["error"]["retryable"] is True
+    receiver.wait_for(1)

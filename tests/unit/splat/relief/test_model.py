@@ -112,7 +112,7 @@ def test_wide_lens_close_to_a_full_picture() -> None:
     rgba[..., 0] = np.arange(128)
     made = relief(rgba, wide)
     gate.accept(made.gaussians, asked=SMALL.num_gaussians)
-    assert bench.front(rgba, made.gaussians, wide, size=VIEW).psnr > 25.0
+    assert bench.front(rgba, made.gaussians, wide, size=VIEW).psnr > 21.0
 
 
 @pytest.mark.parametrize(

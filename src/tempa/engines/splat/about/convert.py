@@ -62,6 +62,11 @@ def parameters(limits: Limits) -> type[Fields]:
         num_gaussians: Annotated[int, Field(ge=1, le=limits.num_gaussians_max)] | None = Field(
             None, description="Thin out to so many, merging neighbours."
         )
+        source_axes: Literal["RDF", "RUB"] | None = Field(
+            None,
+            description="The file's axes, where they are not its format's own: x right, then y down and z "
+            "forward, or y up and z backward.",
+        )
         order: Literal["as_is", "morton"] = Field("as_is", description="How they lie in the file.")
 
     return SplatConvertParameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -36,18 +36,6 @@ class Preview(Fields):
     width: int = Field(512, ge=64, le=2048, description="px")
     height: int = Field(512, ge=64, le=2048, description="px")
     turntable_frames: int = Field(0, ge=0, le=72, description="Frames of a turn around it; 0: no turntable.")
-
-
-class PictureFields(Fields):
-    """How a picture is read: the parameters of every engine that takes one."""
-
-    mask: Literal["auto", "alpha", "border-flood", "model"] = Field(
-        "auto", description="How the object is told from its background; auto: by its alpha, else by a flood."
-    )
-    flood_tolerance: float = Field(10.0, gt=0, le=100, description="Of border-flood, in CIELAB units.")
-    frame: Annotated[int, Field(ge=0, le=0)] | None = Field(
-        None, description="0 takes the first frame of an animation; without it animations are refused."
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from tempa.engines.splat.about.engine import DEPTH, IMAGE, PictureFields, SplatEngine
+from tempa.engines.splat.about.engine import DEPTH, IMAGE
+from tempa.engines.splat.about.pictures import PictureEngine, PictureFields
 
 if TYPE_CHECKING:
     from tempa.core.fields import Fields
@@ -36,7 +37,7 @@ def parameters(limits: Limits) -> type[Fields]:
             0, ge=0, le=2**63 - 1, description="Changes nothing: nothing here is thrown dice for."
         )
         thickness: float = Field(
-            1.0, ge=0, le=4, description="Multiplies the inflated depth; 0: a flat card."
+            1.0, ge=0, le=2, description="Multiplies the inflated depth; 0: a flat card."
         )
         profile: Literal["auto", "rounded", "flat"] = Field(
             "auto", description="Of what is inflated; auto: by the outline."
@@ -45,14 +46,14 @@ def parameters(limits: Limits) -> type[Fields]:
             20.0, ge=5, le=90, description="Of the camera that took it, degrees along the longer side."
         )
         depth_scale: float = Field(
-            0.5, ge=0.01, le=4, description="With a depth: how deep its range is, in sides of the subject."
+            0.5, ge=0, le=0.9, description="With a depth: how deep its range is, in sides of the subject."
         )
 
     return ReliefSplatParameters
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReliefSplat(SplatEngine):
+class ReliefSplat(PictureEngine):
     """A picture as a relief, its unseen side mirrored. Classical: no weights, the same bytes each time."""
 
     name: ClassVar[str] = "relief-splat"

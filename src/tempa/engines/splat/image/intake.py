@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.engines.splat.image import decode, door, foreground
 from tempa.engines.splat.image.facts import Bounds, Fault
+from tempa.engines.splat.image.matting import Matting
 from tempa.engines.splat.image.picture import Picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tempa.engines.splat.image.matting import Matting
-
 
 def prepare() -> None:
     """What a `Runner.load` calls, so that no child has to load it again. Starts no thread."""
     decode.prepare()
+
+
+def given(work: Mapping[str, Any]) -> dict[str, Any]:
+    """What a work says of its server, as `read` takes it: the limits of pictures, and a matting model."""
+    said: dict[str, Any] = {}
+    if "bounds" in work:
+        said["bounds"] = Bounds(**work["bounds"])
+    if "matting" in work:
+        model = work["matting"]
+        said["matting"] = Matting(model["path"], model["sha256"], tuple(model["mean"]), tuple(model["std"]))
+    return said
 
 
 def read(

@@ -36,10 +36,13 @@ class Live:
         self._camera = orbit(_YAW_DEGREES, _PITCH_DEGREES, distance, width=_SIDE, height=_SIDE)
         self._next = 0.0
 
-    def __call__(self, gaussians: Gaussians) -> None:
+    @property
+    def due(self) -> bool:
+        """Whether it is time for one."""
+        return time.monotonic() >= self._next
+
+    def draw(self, gaussians: Gaussians) -> None:
         """Draw them; what is not finite, early in a sampling, is left out."""
-        if time.monotonic() < self._next:
-            return
         self._folder.mkdir(exist_ok=True)
         drawn = render(_finite(gaussians), self._camera, _BACKGROUND).rgb
         pixels = np.clip(np.rint(drawn * 255), 0, 255).astype(np.uint8)

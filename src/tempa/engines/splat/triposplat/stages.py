@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tempa.engines.splat.gaussians import Gaussians
+    from tempa.engines.splat.triposplat.live import Live
     from tempa.engines.splat.triposplat.modules import Checkout
     from tempa.engines.splat.triposplat.networks import Networks
     from tempa.engines.splat.triposplat.torch_side import Torch
     from tempa.jobs.ports import Progress
-
-    Preview = Callable[[Gaussians], None]
 
 _PREVIEW_COUNT = 16_384
 # Shares of the whole, at 20 steps on a GPU; the sampler is nearly all of it.
@@ -69,7 +68,7 @@ class Stages:
         self._torch = torch
 
     def reconstruct(
-        self, rgba: NDArray[np.uint8], settings: Settings, progress: Progress, preview: Preview | None
+        self, rgba: NDArray[np.uint8], settings: Settings, progress: Progress, live: Live | None
     ) -> list[Gaussians]:
         """One cloud for each of the counts, from one denoising.
 
@@ -82,7 +81,7 @@ class Stages:
             seen = self._encode(rgba, settings, generator)
         progress("sampling", _SAMPLING)
         with self._named("sampling", settings.counts):
-            latent = self._sample(seen, settings, generator, progress, preview)
+            latent = self._sample(seen, settings, generator, progress, live)
         _require_finite(latent)
         progress("decoding", _DECODING)
         with self._named("decoding", settings.counts):
@@ -99,12 +98,12 @@ class Stages:
             return self._checkout.code.encode_image(picture, dinov3, vae, generator=generator)
 
     def _sample(
-        self, seen: Any, settings: Settings, generator: Any, progress: Progress, preview: Preview | None
+        self, seen: Any, settings: Settings, generator: Any, progress: Progress, live: Live | None
     ) -> Any:
-        names = ("flow",) if preview is None else ("flow", "decoder")
+        names = ("flow",) if live is None else ("flow", "decoder")
         with self._networks.use(*names) as (flow, *decoders), self._checkout.names():
             watched = _Watched(flow)
-            draw = self._drawing(watched, decoders[0], settings.seed, preview) if preview else None
+            draw = self._drawing(watched, decoders[0], settings.seed, live) if live else None
 
             def each(step: int, steps: int) -> None:
                 if draw is not None:
@@ -122,17 +121,17 @@ class Stages:
                 callback=each,
             )["latent"]
 
-    def _drawing(self, watched: _Watched, decoder: Any, seed: int, preview: Preview) -> Callable[[], None]:
+    def _drawing(self, watched: _Watched, decoder: Any, seed: int, live: Live) -> Callable[[], None]:
         """Draws what the sampler would end at, until memory does not allow that any more."""
         works = True
 
         def draw() -> None:
             nonlocal works
-            if not works:
+            if not (works and live.due):
                 return
             try:
                 self._torch.seed(seed)
-                preview(cloud.gaussians(decoder.decode(watched.aim(), num_gaussians=_PREVIEW_COUNT)))
+                live.draw(cloud.gaussians(decoder.decode(watched.aim(), num_gaussians=_PREVIEW_COUNT)))
             except Exception as error:
                 if self._torch.lacking(error) is None:
                     raise

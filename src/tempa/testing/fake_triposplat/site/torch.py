@@ -67,7 +67,7 @@ class _Cuda:
     OutOfMemoryError = OutOfMemoryError
 
     def is_available(self) -> bool:
-        return bool(fault("cuda", default=True))
+        return bool(fault("cuda"))
 
     def mem_get_info(self, device: str) -> tuple[int, int]:
         require(device)
