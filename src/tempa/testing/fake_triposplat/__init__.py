@@ -53,7 +53,7 @@ class FakeTripoSplat:
         `other_bytes`: of it, and what others hold; `gaussian_bytes`: what a decode takes for each;
         `torch_error`: what importing torchvision raises; `pipe`: step n of the sampler, from 0, waits for the
         named pipe of this name followed by n; `host_memory`: a stage that lacks the host's; `crash`: a stage
-        that dies of a signal; `latent`: "nan"; `lost`: share of Gaussians that are not numbers; `clear`: share
+        that dies of a signal; `latent`: "nan"; `lost`: share of Gaussians that are no numbers; `clear`: share
         that nobody can see; `share`: of the Gaussians asked for that are made; `flat`: all in one point.
         """
         machine = {"cuda": self.options["device"] != "cpu"}
