@@ -100,7 +100,10 @@ def test_a_picture_becomes_splats_that_others_read_and_one_verified_webhook(
     server: Server | Fleet, http: httpx2.Client, receiver: Receiver, picture: bytes, tmp_path: Path
 ) -> None:
     document = {**SMALL, "webhook_url": receiver.url("/hook"), "tags": {"of": "a toadstool"}}
-    files = {"image": ("toad.png", picture), "request": (None, json.dumps(document), "application/json")}
+    files: dict[str, Any] = {
+        "image": ("toad.png", picture),
+        "request": (None, json.dumps(document), "application/json"),
+    }
     answer = http.post(ROUTE, files=files)
     assert answer.status_code == 202, answer.text
     job = wait_for_end(http, answer.json()["job_id"])

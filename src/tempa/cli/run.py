@@ -93,10 +93,12 @@ def run_splat(
         options["parameters"] = {**options.get("parameters", {}), "num_gaussians": num_gaussians}
     if turntable:
         options["preview"] = {"turntable_frames": turntable}
-    inputs = {kind: _source(picture), **({"depth": _source(depth)} if depth else {})}
+    given = _source(picture)
+    image, mesh = (None, given) if kind == "mesh" else (given, None)
+    deep = None if depth is None else _source(depth)
     _make_folder(output)
     with _some_server() as (tempa, stays):
-        handle = tempa.generate_splat(**inputs, idempotency_key=key, **options)
+        handle = tempa.generate_splat(image, mesh=mesh, depth=deep, idempotency_key=key, **options)
         _finish(tempa, handle, output, as_json, stays=stays)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PREFIX = "TEMPA_"
 ENGINE_GROUP = "tempa.engines"
+_TESTS = "TEMPA_TEST_"  # said to the tests, whose servers inherit them
 # By the client and by commands, which are told so where they are documented; they set nothing here.
 READ_ELSEWHERE = frozenset({"TEMPA_URL", "TEMPA_API_KEY", "TEMPA_WEBHOOK_SECRET"})
 
@@ -45,7 +46,7 @@ def environment_layers(environment: Mapping[str, str]) -> Iterator[tuple[str, di
 
 def strays(environment: Mapping[str, str]) -> list[str]:
     """Variables that look like ours and are read by nobody: `TEMPA_SERVER_PORT`, say."""
-    ours = (name for name in sorted(environment) if name.startswith(PREFIX))
+    ours = (name for name in sorted(environment) if name.startswith(PREFIX) and not name.startswith(_TESTS))
     read = READ_ELSEWHERE | {crash.VARIABLE}  # by the process itself, for tests: see core/crash.py
     return [name for name in ours if "__" not in name and name not in read]
 

@@ -205,7 +205,7 @@ async def test_who_stops_in_the_middle_of_a_claim_holds_up_the_others_for_a_mome
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["own sessions", "pooled"])
 async def test_transactions_of_the_store_are_bounded_on_the_server(database: str, *, pooled: bool) -> None:
-    """Milliseconds, as the server has them in a transaction of the store; a pooler's sessions are not ours."""
+    """Milliseconds, as the server has them in a transaction of the store, whoever the session belongs to."""
     store = await PostgresStore.open(Address(database, pooled=pooled), wake=InProcessWake())
     async with store._transaction(BEGIN) as connection:
         bounds = [

@@ -38,7 +38,8 @@ class FakeEngine:
 
     name, version, kind, family, model = "opencascade-brep", "1", "cad", "cad_generation", "occt"
     lane, deterministic, life_cycle, module = "cpu", True, "fork", "nowhere"
-    limits, takes = RunLimits(1.0, 1 << 20), ()
+    limits = RunLimits(1.0, 1 << 20)
+    takes: tuple[Takes, ...] = ()
 
     def read(self, body: Mapping[str, Any], limits: Limits) -> Reading:
         parameters = body.get("parameters")

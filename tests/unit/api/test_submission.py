@@ -69,7 +69,7 @@ async def test_a_data_url_is_taken_for_its_bytes(world: World, http: httpx2.Asyn
 
 async def test_a_form_brings_its_files_and_its_request(world: World, http: httpx2.AsyncClient) -> None:
     request = (None, b'{"parameters": {"seed": 3}}', "application/json")
-    files = {"request": request, "image": ("a.png", PICTURE), "depth": ("d.png", b"deep")}
+    files: dict[str, Any] = {"request": request, "image": ("a.png", PICTURE), "depth": ("d.png", b"deep")}
     answer = await http.post(ROUTE, files=files)
     job_id = answer.json()["job_id"]
     assert answer.status_code == 202
@@ -266,7 +266,10 @@ async def test_a_retry_of_a_removed_job_has_no_picture(world: World, http: httpx
 async def test_a_forms_request_is_read_as_strictly(
     world: World, http: httpx2.AsyncClient, request_field: bytes, status: int
 ) -> None:
-    files = {"image": ("a.png", PICTURE), "request": (None, request_field, "application/json")}
+    files: dict[str, Any] = {
+        "image": ("a.png", PICTURE),
+        "request": (None, request_field, "application/json"),
+    }
     answer = await http.post(ROUTE, files=files)
     assert answer.status_code == status
     assert stored(world) == []

@@ -120,12 +120,12 @@ async def test_a_live_picture_is_there_while_it_samples(bench: Benches, fake: Fa
     running = asyncio.create_task(job.run(steps=2))
     await asyncio.to_thread(pipes[0].write_bytes, b"")  # the first step may go on
     second = await asyncio.to_thread(os.open, pipes[1], os.O_WRONLY)  # the second has begun, and waits
-    live = job.latest / "live" / "preview.png"
+    live = job.latest / "live-preview.png"
     with Image.open(live) as picture:
         assert np.ptp(np.asarray(picture), axis=(0, 1)).min() > 30  # there is something to see
     os.close(second)
     made(await running)
-    assert not live.parent.exists()
+    assert not live.exists()
 
 
 async def test_live_pictures_change_nothing(bench: Benches, fake: FakeTripoSplat) -> None:

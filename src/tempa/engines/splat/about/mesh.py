@@ -28,7 +28,7 @@ def parameters(limits: Limits) -> type[Fields]:
         """How the mesh is covered."""
 
         num_gaussians: int = Field(max(least, min(131_072, most)), ge=least, le=most, description="How many.")
-        seed: int = Field(0, ge=0, le=2**63 - 1, description="Of where they lie.")
+        seed: int = Field(0, ge=0, le=2**53 - 1, description="Of where they lie.")
         color: Annotated[list[_Channel], Field(min_length=3, max_length=3)] = Field(
             default_factory=lambda: [0.72, 0.74, 0.78], description="sRGB, for what has no colour of its own."
         )

@@ -34,7 +34,7 @@ def parameters(limits: Limits) -> type[Fields]:
             description="The budget; flat areas need fewer, and the result has nine tenths of it at least.",
         )
         seed: int = Field(
-            0, ge=0, le=2**63 - 1, description="Changes nothing: nothing here is thrown dice for."
+            0, ge=0, le=2**53 - 1, description="Changes nothing: nothing here is thrown dice for."
         )
         thickness: float = Field(
             1.0, ge=0, le=2, description="Multiplies the inflated depth; 0: a flat card."

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationError
 
 from tempa.core.errors import Problem
-from tempa.core.fields import Fields
 from tempa.core.limits import DEFAULT_LIMITS
 from tempa.engines.splat.about.engine import IMAGE, SplatEngine
+from tempa.engines.splat.about.pictures import PictureFields, told
 from tempa.engines.splat.triposplat import fitness
 from tempa.engines.splat.triposplat.options import Options
 from tempa.jobs.ports import Reading
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tempa.core.errors import TempaError
+    from tempa.core.fields import Fields
     from tempa.core.limits import Limits
     from tempa.jobs.ports import Takes
 
@@ -40,7 +41,7 @@ def parameters(limits: Limits) -> type[Fields]:
     most = min(COUNT_MAX, limits.num_gaussians_max)
     count = Annotated[int, Field(ge=limits.num_gaussians_min, le=most)]
 
-    class TripoSplatParameters(Fields):
+    class TripoSplatParameters(PictureFields):
         """How the picture is read and what is made of it."""
 
         num_gaussians: count | Annotated[list[count], Field(min_length=1, max_length=COUNTS_MAX)] = Field(
@@ -54,13 +55,6 @@ def parameters(limits: Limits) -> type[Fields]:
             3.0, ge=0, le=10, description="How closely to keep to the picture; 1 or less halves the time."
         )
         shift: float = Field(3.0, ge=0.1, le=10, description="More than 1 spends more steps on the outlines.")
-        mask: Literal["auto", "alpha", "border-flood", "model"] = Field(
-            "auto", description="How the object is told from its background."
-        )
-        flood_tolerance: float = Field(10.0, gt=0, le=100, description="Of border-flood, in CIELAB units.")
-        frame: Annotated[int, Field(ge=0, le=0)] | None = Field(
-            None, description="0 takes the first frame of an animation; without it animations are refused."
-        )
         erode_radius: int = Field(1, ge=0, le=8, description="Pixels of 1,024 to take off the object's edge.")
 
     return TripoSplatParameters
@@ -97,10 +91,7 @@ class TripoSplat(SplatEngine):
         try:
             return Options.model_validate(dict(self.options))
         except ValidationError as error:
-            faults = (
-                f"{'.'.join(map(str, one['loc'])) or 'options'}: {one['msg']}" for one in error.errors()
-            )
-            raise ValueError("; ".join(faults)) from None
+            raise ValueError(told(error)) from None
 
     @property
     def version(self) -> str:  # type: ignore[override]  # other pins are another model

@@ -1,8 +1,7 @@
-"""A picture of what is being made, for whoever watches: `live/preview.png`, replaced as a whole each time."""
+"""A picture of what is being made, for whoever watches: replaced as a whole each time (`tempa.jobs.live`)."""
 
 from __future__ import annotations
 
-import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,12 @@ from PIL import Image
 
 from tempa.engines.splat.raster.camera import DEFAULT_FIELD_OF_VIEW, framing_distance, orbit
 from tempa.engines.splat.raster.render import render
+from tempa.jobs.live import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tempa.engines.splat.gaussians import Gaussians
-
-FOLDER = "live"
-FILE = "preview.png"
 
 _SIDE = 256
 _RADIUS = 0.75  # of a sphere that holds most of what is in the cube
@@ -31,7 +28,7 @@ class Live:
     """Draws at most one picture each half second."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / FOLDER
+        self._file = folder / FILE
         distance = framing_distance(_RADIUS, DEFAULT_FIELD_OF_VIEW)
         self._camera = orbit(_YAW_DEGREES, _PITCH_DEGREES, distance, width=_SIDE, height=_SIDE)
         self._next = 0.0
@@ -43,17 +40,16 @@ class Live:
 
     def draw(self, gaussians: Gaussians) -> None:
         """Draw them; what is not finite, early in a sampling, is left out."""
-        self._folder.mkdir(exist_ok=True)
         drawn = render(_finite(gaussians), self._camera, _BACKGROUND).rgb
         pixels = np.clip(np.rint(drawn * 255), 0, 255).astype(np.uint8)
-        unfinished = self._folder / f"{FILE}.part"
+        unfinished = self._file.with_suffix(".part")
         Image.fromarray(pixels).save(unfinished, "png", compress_level=1)
-        unfinished.replace(self._folder / FILE)
+        unfinished.replace(self._file)
         self._next = time.monotonic() + _INTERVAL_SECONDS
 
     def end(self) -> None:
         """Take the picture away: what a job keeps is in its report."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._file.unlink(missing_ok=True)
 
 
 def _finite(gaussians: Gaussians) -> Gaussians:
