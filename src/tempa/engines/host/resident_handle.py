@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _START = Path(__file__).with_name("resident_start.py")
-_KIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,4 +199,6 @@ class ResidentHandle:
         _, status, usage = os.wait4(self._process.pid, 0)  # dead already: it does not wait
         self._process.returncode = exit_code = os.waitstatus_to_exitcode(status)
         number = self._seat.number if self._seat else 0
-        return Exited(number, exit_code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _KIB)
+        # No peak: the system's begins with the server's own, of before the exec, and a crash would be told
+        # as a lack of memory. What the attempt's watch has seen counts.
+        return Exited(number, exit_code, usage.ru_utime + usage.ru_stime, 0)
