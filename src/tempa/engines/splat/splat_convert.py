@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tempa.core.errors import TempaError
-from tempa.engines.splat import outputs
+from tempa.engines.splat import gate, outputs
 from tempa.engines.splat.edit import keep
 from tempa.engines.splat.edit.decimate import decimate
 from tempa.engines.splat.formats import files, order
@@ -112,17 +112,6 @@ def _edited(gaussians: Gaussians, parameters: Mapping[str, Any]) -> Iterator[tup
 
 
 def _measured(gaussians: Gaussians) -> dict[str, Any]:
-    low, high = (end(gaussians.positions, axis=0).astype(np.float64) for end in (np.min, np.max))
-    opacities = gaussians.opacities
-    return {
-        "gaussians": len(gaussians),
-        "sh_degree": gaussians.degree,
-        "opacity": {
-            "min": float(opacities.min()),
-            "median": float(np.median(opacities)),
-            "mean": float(opacities.mean(dtype=np.float64)),
-            "max": float(opacities.max()),
-        },
-        "bounding_box": [low.tolist(), high.tolist()],
-        "extent": (high - low).tolist(),
-    }
+    found = gate.measured(gaussians)
+    found["opacity"]["median"] = float(np.median(gaussians.opacities))
+    return found

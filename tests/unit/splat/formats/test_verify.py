@@ -90,6 +90,27 @@ def test_changed_harmonics_show(name: str, tmp_path: Path) -> None:
     assert failed(path, name, other)["differs"] == "harmonics"
 
 
+@pytest.mark.parametrize("name", [name for name in FORMATS if FORMATS[name].degree_max])
+@pytest.mark.parametrize(("wrote", "asked"), [(0, 1), (1, 0)])
+def test_another_degree_shows(name: str, wrote: int, asked: int, tmp_path: Path) -> None:
+    path = made(name, cloud(100, wrote), tmp_path)
+
+    detail = failed(path, name, cloud(100, asked))
+
+    assert (detail["differs"], detail["wrote"], detail["found"]) == ("degree", asked, wrote)
+
+
+@pytest.mark.parametrize("name", ["ply", "glb"])
+def test_a_value_that_is_no_number_shows(name: str, tmp_path: Path) -> None:
+    path = made(name, cloud(100), tmp_path)
+    first = cloud(100).positions[0, 0].tobytes()
+    content = path.read_bytes()
+    place = content.index(first, len(content) // 100)  # behind the header
+    path.write_bytes(content[:place] + np.float32(np.nan).tobytes() + content[place + 4 :])
+
+    assert failed(path, name, cloud(100))["differs"] == "positions"
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_broken_file_shows(name: str, tmp_path: Path) -> None:
     path = made(name, cloud(100), tmp_path)
