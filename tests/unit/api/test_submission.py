@@ -182,6 +182,7 @@ BAD_INPUTS = {
     "none": ({}, "/image_artifact"),
     "two": ({"image_base64": IN_BASE64, "image_url": "https://example.com/a"}, "/image_base64"),
     "no base64": ({"image_base64": "a picture"}, "/image_base64"),
+    "percent signs": ({"image_base64": f"data:image/png,{IN_BASE64}"}, "/image_base64"),
     "empty": ({"image_base64": ""}, "/image_base64"),
     "a number": ({"image_base64": 7}, "/image_base64"),
     "a url that is none": ({"image_url": 7}, "/image_url"),

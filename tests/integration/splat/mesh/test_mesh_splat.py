@@ -170,7 +170,8 @@ def test_a_mesh_without_area_has_an_empty_result(tmp_path: Path, scale: float) -
 
 
 def test_points_alone_have_an_empty_result(tmp_path: Path) -> None:
-    assert refusal(tmp_path, obj(POINT.vertices, np.zeros((0, 3), int))).code == "EMPTY_RESULT"
+    refused = refusal(tmp_path, obj(POINT.vertices, np.zeros((0, 3), int)))
+    assert (refused.code, "/v1/convert" in (refused.hint or "")) == ("EMPTY_RESULT", True)
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e20])

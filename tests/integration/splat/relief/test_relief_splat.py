@@ -172,6 +172,7 @@ def test_depth_image_is_refused(
     with pytest.raises(TempaError) as raised:
         run(folder, depth={})
     assert raised.value.code == code
+    assert raised.value.hint or code != "IMAGE_ASPECT_RATIO", "what shape it needs"
 
 
 def test_truncated_depth_image_is_unreadable(tmp_path: Path, mug: Image.Image) -> None:

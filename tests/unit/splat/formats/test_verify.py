@@ -11,7 +11,7 @@ import pytest
 from tempa.core.errors import TempaError
 from tempa.engines.splat.formats import forge, verify
 from tempa.engines.splat.formats.export import export
-from tempa.engines.splat.formats.files import write
+from tempa.engines.splat.formats.files import read, write
 from tempa.engines.splat.formats.table import FORMATS
 from tempa.engines.splat.gaussians import Gaussians
 from tests.unit.splat.formats.clouds import cloud
@@ -48,6 +48,16 @@ def test_what_a_format_cannot_hold_is_clipped_and_passes(name: str, tmp_path: Pa
     wild.positions[::7] *= 30
 
     export(name, wild, tmp_path)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_flat_gaussian_passes(name: str, tmp_path: Path) -> None:
+    flat = cloud(300)
+    flat.scales[:, 2] = 0
+    splat = tmp_path / "flat.splat"
+    write("splat", flat, splat)  # which has scales as they are, 0 as well
+
+    export(name, read(splat), tmp_path)
 
 
 @pytest.mark.parametrize("name", FORMATS)

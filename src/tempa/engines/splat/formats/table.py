@@ -42,7 +42,9 @@ class Accuracy:
     color: float = 1e-6
     harmonics: float | None = 0.0
     of_range: float = 0.0
-    scale_range: tuple[float, float] = (1.2e-38, 3.4e38)
+    # From the least normal float32, which stands for a flat Gaussian's 0 (`source.SCALE_LEAST`): 1.2e-38 is
+    # more, and what was flat did not read back the same.
+    scale_range: tuple[float, float] = (2.0**-126, 3.4e38)
     color_range: tuple[float, float] = (-1e6, 1e6)
     harmonics_range: tuple[float, float] = (-1e6, 1e6)
 

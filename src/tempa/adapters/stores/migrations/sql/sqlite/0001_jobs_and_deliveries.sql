@@ -336,16 +336,12 @@ create table file (
 
 create index file_expiry on file (expires_at);
 
--- A delivery as it is told to people: with its endpoint, and whether one of its job's later events has been
--- delivered there already.
+-- A delivery as people see it: with its endpoint, and whether a later event of its job was delivered there.
 create view told_delivery as
 select
     delivery.*,
-    endpoint.id as endpoint_id,
-    endpoint.url,
-    endpoint.status as endpoint_status,
-    endpoint.parked_at,
-    endpoint.held_until,
+    endpoint.id as endpoint_id, endpoint.url, endpoint.status as endpoint_status,
+    endpoint.parked_at, endpoint.held_until,
     case
         when delivery.status = 'dead' and exists (
             select 1
@@ -354,8 +350,7 @@ select
                 and later.endpoint_number = delivery.endpoint_number
                 and later.event_number > delivery.event_number
                 and later.status = 'delivered'
-        ) then 1
-        else 0
+        ) then 1 else 0
     end as overtaken,
     event.id as event_id
 from delivery
