@@ -281,3 +281,10 @@ async def test_an_empty_file_is_no_input(world: World, http: httpx2.AsyncClient)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/image"
     assert stored(world) == []
+
+
+async def test_what_is_neither_json_nor_a_form_is_told_of_both(http: httpx2.AsyncClient) -> None:
+    answer = await http.post(ROUTE, content=PICTURE, headers={"Content-Type": "image/png"})
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["detail"]
+    assert "multipart/form-data with the file image or depth or mesh" in answer.json()["detail"]

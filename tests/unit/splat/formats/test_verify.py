@@ -50,10 +50,11 @@ def test_what_a_format_cannot_hold_is_clipped_and_passes(name: str, tmp_path: Pa
     export(name, wild, tmp_path)
 
 
+@pytest.mark.parametrize("axes", [[2], [0, 1, 2]], ids=["discs", "points"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_flat_gaussian_passes(name: str, tmp_path: Path) -> None:
+def test_a_scale_of_nothing_passes(name: str, axes: list[int], tmp_path: Path) -> None:
     flat = cloud(300)
-    flat.scales[:, 2] = 0
+    flat.scales[:, axes] = 0
     splat = tmp_path / "flat.splat"
     write("splat", flat, splat)  # which has scales as they are, 0 as well
 
