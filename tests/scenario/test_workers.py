@@ -71,13 +71,18 @@ def until(http: httpx2.Client, job_id: str, event: str, times: int = 1) -> list[
 
 
 def holder(fleet: Fleet, job_id: str, *, beside: Server | None = None) -> Server:
-    """The worker that claimed the job."""
-    (found,) = (
-        worker
-        for worker in fleet.processes[1:]
-        if worker is not beside and said(worker, "job claimed", job_id)
-    )
-    return found
+    """The worker that claimed the job. It says so a moment after the claim is committed."""
+    give_up_at = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        found = [
+            worker
+            for worker in fleet.processes[1:]
+            if worker is not beside and said(worker, "job claimed", job_id)
+        ]
+        if found:
+            (one,) = found
+            return one
+        assert time.monotonic() < give_up_at, f"nobody says that he has claimed {job_id}"
 
 
 def test_a_killed_workers_job_runs_elsewhere_soon_after_its_lease(fleet: Fleet, tmp_path: Path) -> None:

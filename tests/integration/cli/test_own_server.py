@@ -31,6 +31,14 @@ def home(tmp_path: Path) -> dict[str, str]:
     return {**kept, **places, "PYTHONPATH": path, "TEMPA_LOG__LEVEL": "error"}
 
 
+@pytest.fixture(autouse=True)
+def terminals_hang_up() -> Iterator[None]:
+    """Where the tests themselves run under nohup, what they start would not hear of it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @contextmanager
 def running(home: dict[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tempa", *arguments]
