@@ -125,12 +125,24 @@ def try_mutant(mutant: Mutant, tree: Path, timeout_seconds: float) -> tuple[Verd
     path = tree / mutant.file
     original = path.read_text()
     path.write_text(original.replace(mutant.find, mutant.replace))
+    forget_compiled(path, tree)
     try:
         code, output = run_tests(tree, mutant.tests, timeout_seconds)
     finally:
         path.write_text(original)
+        forget_compiled(path, tree)
     verdicts = {_PASSED: Verdict.SURVIVED, _FAILED: Verdict.KILLED, _TIMED_OUT: Verdict.TIMED_OUT}
     return verdicts.get(code, Verdict.UNDECIDED), output
+
+
+def forget_compiled(path: Path, tree: Path) -> None:
+    """Delete numba's caches if kernels lie beside `path`: a cache knows its own file, not what it took in.
+
+    With them, an alpha cut that a kernel takes from another file went unnoticed.
+    """
+    if any((path.parent / "__pycache__").glob("*.nbi")):
+        for cache in tree.rglob("*.nb[ic]"):
+            cache.unlink()
 
 
 def run_tests(tree: Path, tests: Sequence[str], timeout_seconds: float) -> tuple[int, str]:

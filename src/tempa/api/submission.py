@@ -82,7 +82,7 @@ async def _read(
     """The document, and the inputs that came beside it."""
     content_type = form_type(request) if door.inputs else None
     if content_type is None:
-        return await read_document(request, parts.limits.json_body_bytes), {}
+        return await _read_json(request, parts, door), {}
     document: Any = {}
     brought: dict[str, Source] = {}
     takes = {one.name: one for engine in offered.values() for one in engine.takes}
@@ -101,6 +101,17 @@ async def _read(
         if source.stored is not None and not source.stored.size_bytes:
             raise invalid([Problem(source.pointer, "The file is empty.")])
     return document, brought
+
+
+async def _read_json(request: Request, parts: ApiParts, door: Door) -> Any:
+    try:
+        return await read_document(request, parts.limits.json_body_bytes)
+    except Refusal as refusal:
+        if refusal.slug != "unsupported-media-type" or not door.inputs:
+            raise
+        files = " or ".join(door.inputs)
+        detail = f"{refusal.detail} Or send multipart/form-data with the file {files}."
+        raise replace(refusal, detail=detail) from None
 
 
 async def _read_request(field: Field, size_bytes_max: int) -> Any:

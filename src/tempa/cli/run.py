@@ -34,7 +34,7 @@ Parameters = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A parameter of the engine; again for more. `tempa engine ls` has all.",
+        help="A parameter of the engine; again for more. `tempa engine ls --json` has all.",
     ),
 ]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where the files go.")]

@@ -33,6 +33,7 @@ WAYS = ("url", "base64", "artifact")
 """How a JSON request gives an input: in the field `<name>_<way>`."""
 
 _CHUNK_BYTES = 1 << 20
+_IN_BASE64 = ";base64"
 _ARTIFACT_SHAPE = 'Must be {"file_id": "…"}, or {"job_id": "…", "name": "…"}.'
 
 
@@ -212,7 +213,9 @@ class Collector:
     async def _read_base64(self, takes: Takes, pointer: str, value: Any) -> Source | None:
         if not isinstance(value, str):
             return self._fault(pointer, "Must be a string of base64.")
-        text = value.partition(",")[2] if value.startswith("data:") else value
+        head, _, text = value.partition(",") if value.startswith("data:") else (_IN_BASE64, "", value)
+        if not head.lower().endswith(_IN_BASE64):  # RFC 2397: without it, the rest is text with percent signs
+            return self._fault(pointer, "A data URL begins with data:…;base64, here.")
         try:
             content = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tempa.jobs.model import Job
     from tempa.jobs.ports import ArtifactStore, Engine, Fetch, Takes
 
-_FETCH_SECONDS = 120.0
+_FETCH_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,10 @@ class Provider:
 
     async def _lend(self, job: Job, takes: Takes, target: Path) -> None:
         if not await self.artifacts.lend(key(job.id, takes.name), target):
-            detail = {"reason": "an input of this job is gone", "input": takes.name}
-            raise TempaError("ARTIFACT_STORE_FAILED", retryable=False, detail=detail)
+            message = f"The job's {takes.name} is gone from the store."
+            hint = "Ask again, with the file."
+            detail = {"input": takes.name}
+            raise TempaError("ARTIFACT_STORE_FAILED", message, retryable=False, hint=hint, detail=detail)
 
     async def _fetch(self, takes: Takes, reference: dict[str, Any], target: Path) -> None:
         most = takes.size_bytes_max(self.limits)

@@ -135,6 +135,7 @@ def configure(log: Log) -> _Writer:
     )
     logging.basicConfig(handlers=[handler], level=log.level.upper(), force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are their senders' matter
     writer = _Writer(handler, sys.stderr.fileno())
     writer.start()
     atexit.register(writer.drain)

@@ -41,7 +41,7 @@ ALL_ROLES = (API, "worker", "deliverer", "rescuer", "janitor")
 def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
     """The roles of these names, but for the API; and what keeps the deployment itself in order."""
     made: dict[str, Callable[[Parts], list[Role]]] = {
-        "worker": lambda parts: [worker(parts)],
+        "worker": workers,
         "deliverer": _delivering,
         "rescuer": lambda parts: [rescuer(parts)],
         "janitor": lambda parts: [janitor(parts), delivery_janitor(parts)],
@@ -93,10 +93,43 @@ def rescuer(parts: Parts) -> Rescuer:
     )
 
 
-def worker(parts: Parts) -> Worker:
-    """Claims and performs jobs of every engine there is."""
+def workers(parts: Parts) -> list[Role]:
+    """Claim and perform jobs of every engine there is.
+
+    Engines whose one process does a job at a time have a worker of their own, with a slot for each: their
+    jobs wait in the queue, and keep no slot from what runs for seconds.
+    """
+    engines = parts.engines.values()
+    shared = {engine.lane for engine in engines if engine.life_cycle != "resident"}
+    apart = [engine for engine in engines if engine.lane not in shared]
+    slots = parts.settings.worker.slots or len(os.sched_getaffinity(0))
+    performer = _performer(parts)
+    made: list[Role] = []
+    if shared:
+        made.append(_worker(parts, performer, "worker", shared, slots))
+    if apart:
+        lanes = {engine.lane for engine in apart}
+        made.append(_worker(parts, performer, "resident worker", lanes, len(apart)))
+    return made
+
+
+def _worker(parts: Parts, performer: Performer, name: str, lanes: Collection[str], slots: int) -> Worker:
+    return Worker(
+        store=parts.jobs,
+        performer=performer,
+        wake=parts.wake,
+        meter=parts.meter,
+        lanes=sorted(lanes),
+        slots=slots,
+        lease_seconds=parts.settings.jobs.lease_seconds,
+        worker_id=new_id("wrk"),
+        name=name,
+    )
+
+
+def _performer(parts: Parts) -> Performer:
     jobs = parts.settings.jobs
-    performer = Performer(
+    return Performer(
         store=parts.jobs,
         artifacts=parts.artifacts,
         host=parts.host,
@@ -109,16 +142,6 @@ def worker(parts: Parts) -> Worker:
         lease_seconds=jobs.lease_seconds,
         beat_seconds=jobs.beat_seconds,
         max_crash_retries=jobs.max_crash_retries,
-    )
-    return Worker(
-        store=parts.jobs,
-        performer=performer,
-        wake=parts.wake,
-        meter=parts.meter,
-        lanes=sorted({engine.lane for engine in parts.engines.values()}),
-        slots=parts.settings.worker.slots or len(os.sched_getaffinity(0)),
-        lease_seconds=jobs.lease_seconds,
-        worker_id=new_id("wrk"),
     )
 
 

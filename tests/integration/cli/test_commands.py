@@ -250,7 +250,7 @@ def test_a_damaged_file_of_the_data_directory_is_told_in_one_sentence(
     ("variable", "words"),
     [
         ("TEMPA_SERVER_PORT", "did you mean TEMPA_SERVER__PORT?"),
-        ("TEMPA_ENGINES__NOPE__ENABLED", "installed: opencascade-brep, trial"),
+        ("TEMPA_ENGINES__NOPE__ENABLED", "installed: mesh-splat, opencascade-brep"),
         ("TEMPA_ENGINES__TRIAL__PYTHON", "leave this setting out"),
     ],
 )

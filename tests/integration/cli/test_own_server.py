@@ -102,7 +102,9 @@ def test_run_takes_its_server_and_its_folder_with_it(
     document = {"engine": "trial", "parameters": {"do": "wait", "path": str(tmp_path / "gate")}}
     (tmp_path / "r.json").write_text(json.dumps(document))
 
-    with running(home, "run", "cad", str(tmp_path / "r.json"), "-o", str(tmp_path / "out")) as process:
+    patient = {**home, "TEMPA_ENGINES__TRIAL__TIMEOUT_SECONDS": "600"}
+
+    with running(patient, "run", "cad", str(tmp_path / "r.json"), "-o", str(tmp_path / "out")) as process:
         read_until(process.stderr, "queued")
         with server_of(tmp_path / "passing") as server:
             process.send_signal(number)

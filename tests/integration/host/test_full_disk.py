@@ -18,7 +18,7 @@ async def test_a_full_disk_has_a_code_of_its_own(run: Any) -> None:
     assert outcome.error.detail == {"reason": "No space left on device"}
 
 
-@pytest.mark.parametrize("code", [errno.EDQUOT, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("code", [errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS])
 async def test_so_has_one_that_is_over_its_quota_or_broken(run: Any, code: int) -> None:
     outcome = await run("raise", module="failing_disk", errno=code)
     assert isinstance(outcome, Broke)

@@ -150,6 +150,15 @@ async def test_what_passes_the_memory_limit_is_stopped(run: Run) -> None:
     assert isinstance(await run("tell", n=1), Made)
 
 
+async def test_a_crash_is_no_lack_of_memory_however_large_the_server_is(run: Run) -> None:
+    """A process begins with the peak of the one that started it: 600 MB here, and its own limit is 500."""
+    ballast = bytearray(600 << 20)
+    ballast[::4096] = b"x" * len(ballast[::4096])
+    outcome = await run("fall", n=1, memory_bytes=500 << 20)
+    assert len(ballast) == 600 << 20
+    assert code(outcome) == "KERNEL_CRASHED"
+
+
 async def test_a_crash_is_told_with_the_attempts_own_output(run: Run) -> None:
     await run("tell", n=1)
     outcome = await run("fall", n=2)

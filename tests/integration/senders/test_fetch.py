@@ -223,6 +223,17 @@ async def test_the_deadline_bounds_a_drip(get: Get, receiver: Receiver, target: 
     assert content(target) is None
 
 
+async def test_a_trickle_is_given_up_long_before_the_deadline(
+    get: Get, make_fetch: Callable[..., CurlFetch], receiver: Receiver, target: Path
+) -> None:
+    """It would keep a slot of the worker that waits for it."""
+    hasty = make_fetch(trickle_seconds=1)
+    async with asyncio.timeout(20):
+        error = await failure(get(receiver.url("/drip-body"), hasty, timeout_seconds=60.0, media_types=()))
+    assert (error.detail["reason"], error.retryable) == ("incomplete", True)
+    assert content(target) is None
+
+
 async def test_redirects_share_one_deadline(get: Get, receiver: Receiver) -> None:
     receiver.script("/landed", "/half-open")
     began = time.monotonic()

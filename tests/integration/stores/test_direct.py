@@ -142,3 +142,14 @@ async def test_a_store_that_fails_gives_the_slot_back(bench: StoreBench) -> None
         await store.admit(a_new_job(bench.clock))
 
     assert (hands.taken, hands.kept) == ([], 0)
+
+
+async def test_of_several_that_stand_by_the_one_of_its_lane_is_handed_the_job(bench: StoreBench) -> None:
+    store, here, there = store_of(bench), Hands(), Hands(worker_id="w2", lanes=("gpu",))
+    with store.stand_by(here), store.stand_by(there):
+        mine = (await store.admit(a_new_job(bench.clock))).job
+        theirs = (await store.admit(a_new_job(bench.clock, lane="gpu"))).job
+        await asyncio.wait_for(there.given.wait(), PATIENCE_SECONDS)
+
+    assert [one.job.id for one in here.taken] == [mine.id]
+    assert [one.job.id for one in there.taken] == [theirs.id]

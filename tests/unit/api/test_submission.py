@@ -182,6 +182,7 @@ BAD_INPUTS = {
     "none": ({}, "/image_artifact"),
     "two": ({"image_base64": IN_BASE64, "image_url": "https://example.com/a"}, "/image_base64"),
     "no base64": ({"image_base64": "a picture"}, "/image_base64"),
+    "percent signs": ({"image_base64": f"data:image/png,{IN_BASE64}"}, "/image_base64"),
     "empty": ({"image_base64": ""}, "/image_base64"),
     "a number": ({"image_base64": 7}, "/image_base64"),
     "a url that is none": ({"image_url": 7}, "/image_url"),
@@ -280,3 +281,10 @@ async def test_an_empty_file_is_no_input(world: World, http: httpx2.AsyncClient)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/image"
     assert stored(world) == []
+
+
+async def test_what_is_neither_json_nor_a_form_is_told_of_both(http: httpx2.AsyncClient) -> None:
+    answer = await http.post(ROUTE, content=PICTURE, headers={"Content-Type": "image/png"})
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["detail"]
+    assert "multipart/form-data with the file image or depth or mesh" in answer.json()["detail"]

@@ -116,7 +116,7 @@ class Attempt:
                 exit_code=exited.exit_code if exited else None,
                 cpu_seconds=exited.cpu_seconds if exited else 0.0,
                 wall_seconds=(self._ended_at or self._loop.time()) - self._began_at,
-                peak_rss_bytes=exited.peak_rss_bytes if exited else self._seen_rss_bytes(),
+                peak_rss_bytes=(exited.peak_rss_bytes if exited else 0) or self._seen_rss_bytes(),
                 peak_size_bytes=self._watch.peak_size_bytes if self._watch else 0,
                 output_tail=self._output.tail(),
                 reference=self._log_fault(),

@@ -29,8 +29,9 @@ _RECEIVE_BYTES = 65_536
 _KIB = 1024
 _REHEARSAL_SECONDS = 5.0
 _STAGE_INTERVAL_SECONDS = 0.05
-# Full, over the quota, broken, or read-only since it broke: no fault of the request nor of ours.
-_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+# Full, over the quota, no room for a file so large, broken, or read-only since it broke: no fault of the
+# request nor of ours.
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 # Made beforehand: when it is needed there is no memory to make it.
 _NO_MEMORY = frame(
     Raised(

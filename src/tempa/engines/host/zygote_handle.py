@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
 from typing import TYPE_CHECKING
 
 from tempa.core.crash import crash_point
-from tempa.engines.host.control_line import ControlLine, close_all
-from tempa.engines.host.outcome import unavailable
-from tempa.engines.host.output import Output
-from tempa.engines.host.protocol import (
-    Exited,
-    Fork,
-    Forked,
-    Kill,
-    ProtocolError,
-    Ready,
-    Refused,
-    Unable,
-)
-from tempa.engines.host.seat import Lost, Seat, is_dead
+from tempa.engines.host.process_handle import ProcessHandle
+from tempa.engines.host.protocol import Exited, Fork, Forked, Kill, Refused
+from tempa.engines.host.seat import Lost, Seat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tempa.core.errors import TempaError
     from tempa.engines.host.launch import Launch
     from tempa.engines.host.protocol import Message
 
@@ -42,48 +28,17 @@ _ONE_THREAD = {
 }
 
 
-class ZygoteHandle:
-    """One zygote. `ready` tells its address space in bytes, or why there is none; `gone` its death.
+class ZygoteHandle(ProcessHandle):
+    """One zygote: each attempt is a child of its own.
 
     Raises:
         OSError: no process could be started.
     """
 
     def __init__(self, module: str, launch: Launch) -> None:
-        self._module = module
-        self._launch = launch
-        self._loop = asyncio.get_running_loop()
-        self.ready: asyncio.Future[int | TempaError] = self._loop.create_future()
-        self.gone: asyncio.Future[None] = self._loop.create_future()
-        self._retired = False
-        self._unable: Unable | None = None
         self._seats: dict[int, Seat] = {}
         self._spare: Seat | None = None
-        self._output = Output()
-        self._line, theirs = ControlLine.pair()
-        try:
-            self._process = launch.start(
-                _command(module), theirs.fileno(), self._output, variables=_ONE_THREAD
-            )
-        except OSError:
-            self._line.close()
-            self._output.close()
-            raise
-        finally:
-            theirs.close()
-        self._pidfd = os.pidfd_open(self._process.pid)
-        self._loop.add_reader(self._pidfd, self._die)
-        self._loop.add_reader(self._line.fileno(), self._hear)
-        self._load_timer = self._loop.call_later(launch.load_seconds, self._give_up_loading)
-
-    @property
-    def usable(self) -> bool:
-        """Whether it may still be asked to fork."""
-        return not self._retired and not self.gone.done() and not is_dead(self._pidfd)
-
-    def _give_up_loading(self) -> None:
-        self._unable = Unable(f"not loaded within {self._launch.load_seconds} s")
-        self.destroy()
+        super().__init__(module, launch, _command(module), launch.load_seconds, variables=_ONE_THREAD)
 
     def seat(self) -> Seat:
         """A child, the caller's to close. It tells what becomes of it, also if this zygote is dead."""
@@ -133,15 +88,8 @@ class ZygoteHandle:
 
     def shut_down(self) -> None:
         """Kill the children and end. `gone` follows, after `reap_seconds` at the latest."""
-        self._retired = True
-        if self.gone.done():
-            return
         self._drop_spare()
-        if self.ready.done():
-            self._line.hang_up()
-            self._loop.call_later(self._launch.reap_seconds, self.destroy)
-        else:  # it does not listen while it loads, and has no children
-            self.destroy()
+        super().shut_down()
 
     def destroy(self) -> None:
         """SIGKILL. Its children die with it."""
@@ -152,43 +100,24 @@ class ZygoteHandle:
         try:
             self._line.send(message, descriptors)
         except OSError:  # dead, or so stuck that hundreds of messages wait: what it has is lost
-            _log.exception("a zygote does not take messages", extra={"engine_module": self._module})
+            _log.exception("a zygote does not take messages", extra=self._extra())
             self.destroy()
 
     def _expect_begun(self, number: int) -> None:
         if number in self._seats and not self._seats[number].begun:
-            _log.error("a zygote does not fork", extra={"engine_module": self._module})
+            _log.error("a zygote does not fork", extra=self._extra())
             self.destroy()
 
     def _expect_ended(self, number: int) -> None:
         if number in self._seats:
-            _log.error("a zygote does not kill", extra={"engine_module": self._module})
+            _log.error("a zygote does not kill", extra=self._extra())
             self.destroy()
 
-    def _hear(self) -> None:
-        while True:
-            try:
-                message, descriptors = self._line.receive()
-                if message is None:  # it is ending; its pidfd will tell
-                    self._loop.remove_reader(self._line.fileno())
-                    return
-                self._take(message, descriptors)
-            except BlockingIOError:
-                return
-            except (OSError, ProtocolError):
-                _log.exception("a zygote cannot be understood", extra={"engine_module": self._module})
-                self._loop.remove_reader(self._line.fileno())
-                self.destroy()
-                return
+    def _be_ready(self) -> None:
+        crash_point("zygote.ready")
 
-    def _take(self, message: Message, descriptors: list[int]) -> None:
+    def _take(self, message: Message, descriptors: Sequence[int]) -> bool:
         match message:
-            case Ready(size_bytes) if not self.ready.done():
-                crash_point("zygote.ready")
-                self._load_timer.cancel()
-                self.ready.set_result(size_bytes)
-            case Unable():
-                self._unable = message
             case Forked(number, pid) if number in self._seats and descriptors:
                 self._seats[number].begin(pid, descriptors[0])
             case Exited(number) | Refused(number) if number in self._seats:
@@ -198,27 +127,18 @@ class ZygoteHandle:
                 elif isinstance(message, Exited):
                     self._fork_ahead()
             case _:
-                close_all(descriptors)
-                raise ProtocolError("not a zygote's word")
+                return False
+        return True
 
-    def _die(self) -> None:
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        exit_code = self._process.wait()  # dead already: it does not wait
-        self._hear()  # what it said before
-        self._loop.remove_reader(self._line.fileno())
-        self._line.close()
-        self._load_timer.cancel()
-        if not self.ready.done():
-            self.ready.set_result(unavailable(self._module, self._unable, exit_code, self._output.tail()))
-        elif not self._retired:
-            _log.error("a zygote died", extra={"engine_module": self._module, "exit_code": exit_code})
+    def _reap(self) -> int:
+        return self._process.wait()  # dead already: it does not wait
+
+    def _see_off(self, exit_code: int) -> None:
+        del exit_code
         self._drop_spare()
         for seat in self._seats.values():
             seat.orphan(self._launch.reap_seconds)
         self._seats.clear()
-        self._output.close()
-        self.gone.set_result(None)
 
 
 def _command(module: str) -> list[str]:

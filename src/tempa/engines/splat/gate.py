@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tempa.core.errors import TempaError
+from tempa.engines.splat.gaussians import ARRAYS
 
 if TYPE_CHECKING:
     from tempa.engines.splat.gaussians import Gaussians
@@ -15,7 +16,6 @@ COUNT_SHARE_MIN = 0.9  # of the Gaussians asked for
 FAINT_BELOW = 1.0 / 255.0  # an opacity that shows in no pixel
 FAINT_SHARE_MAX = 0.5
 LENGTH_TOLERANCE = 1e-3  # of a quaternion: readers take it to be of unit length, and shear where it is not
-_VALUES = ("positions", "scales", "rotations", "opacities", "harmonics")
 
 
 def accept(gaussians: Gaussians, *, asked: int | None = None) -> dict[str, Any]:
@@ -26,8 +26,7 @@ def accept(gaussians: Gaussians, *, asked: int | None = None) -> dict[str, Any]:
         asked: How many were asked for; None where the input decides.
 
     Returns:
-        Measurements: `gaussians`, `sh_degree`, `opacity` (min, mean, max), `bounding_box` (least and
-        greatest corner of the centres), `extent` (its sides).
+        What they measure, as `measured` has it.
 
     Raises:
         TempaError: NUMERICAL_FAILURE or DEGENERATE_OUTPUT, with the figure that is wrong in its detail.
@@ -37,15 +36,15 @@ def accept(gaussians: Gaussians, *, asked: int | None = None) -> dict[str, Any]:
     _require_scales(gaussians)
     _require_rotations(gaussians)
     _require_opacities(gaussians)
-    measured = _measured(gaussians)
-    if not max(measured["extent"]) > 0.0:
-        raise _degenerate("All Gaussians lie in one point.", extent=measured["extent"])
-    return measured
+    found = measured(gaussians)
+    if not max(found["extent"]) > 0.0:
+        raise _degenerate("All Gaussians lie in one point.", extent=found["extent"])
+    return found
 
 
 def _require_finite(gaussians: Gaussians) -> None:
     counts = {}
-    for name in _VALUES:
+    for name in ARRAYS:
         rows = getattr(gaussians, name).reshape(len(gaussians), -1) if len(gaussians) else np.empty((0, 1))
         bad = int(np.count_nonzero(~np.isfinite(rows).all(axis=1)))
         if bad:
@@ -88,7 +87,12 @@ def _require_opacities(gaussians: Gaussians) -> None:
         raise _degenerate("Most Gaussians are invisible.", faint_share=share, limit=FAINT_SHARE_MAX)
 
 
-def _measured(gaussians: Gaussians) -> dict[str, Any]:
+def measured(gaussians: Gaussians) -> dict[str, Any]:
+    """What Gaussians, of which there must be one at least, are like.
+
+    `gaussians` (their number), `sh_degree`, `opacity` (min, mean, max), `bounding_box` (least and
+    greatest corner of the centres), `extent` (its sides).
+    """
     low, high = (end(gaussians.positions, axis=0).astype(np.float64) for end in (np.min, np.max))
     opacities = gaussians.opacities
     return {

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SH_C0 = 0.28209479177387814  # sqrt(1 / (4 pi)): colour = 0.5 + SH_C0 * the coefficient of degree 0
 COEFFICIENTS = (1, 4, 9, 16)  # of spherical harmonics up to degree 0, 1, 2, 3
+ARRAYS = ("positions", "scales", "rotations", "opacities", "harmonics")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +72,7 @@ class Gaussians:
 
     def take(self, which: NDArray[Any]) -> Gaussians:
         """Those of a mask or of a list of indices, in its order."""
-        return Gaussians(
-            *(
-                np.ascontiguousarray(array[which])
-                for array in (self.positions, self.scales, self.rotations, self.opacities, self.harmonics)
-            )
-        )
+        return Gaussians(*(np.ascontiguousarray(getattr(self, name)[which]) for name in ARRAYS))
 
 
 def of_colors(
@@ -99,9 +95,4 @@ def of_colors(
 
 def joined(parts: Sequence[Gaussians]) -> Gaussians:
     """All of several clouds of the same degree, one behind the other."""
-    return Gaussians(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("positions", "scales", "rotations", "opacities", "harmonics")
-        )
-    )
+    return Gaussians(*(np.concatenate([getattr(part, name) for part in parts]) for name in ARRAYS))

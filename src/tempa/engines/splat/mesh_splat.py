@@ -82,5 +82,6 @@ def _with_area(found: Surface) -> Surface:
     solid = found.take((areas > _THIN * size * size) & (size >= _SMALL))
     if not len(solid):
         detail = {"triangles": len(found), "with_area": 0}
-        raise TempaError("EMPTY_RESULT", "The mesh has no surface.", detail=detail)
+        hint = "If this is a file of Gaussians, POST /v1/convert reads it."
+        raise TempaError("EMPTY_RESULT", "The mesh has no surface.", hint=hint, detail=detail)
     return solid

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tempa.core.errors import TempaError
-from tempa.engines.splat import outputs
+from tempa.engines.splat import gate, outputs
 from tempa.engines.splat.edit import keep
 from tempa.engines.splat.edit.decimate import decimate
 from tempa.engines.splat.formats import files, order
@@ -48,7 +48,7 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     data = mapped(path)
     name = files.recognized(data)
     if name is None:
-        raise malformed("it is not of a format that is read")
+        raise _unknown(data[:8].tobytes())
     gaussians = _upright(files.read(path, name), name, work["parameters"].get("source_axes"))
     measured = {
         "source": {
@@ -64,6 +64,13 @@ def run(work: Mapping[str, Any], folder: Path, progress: Progress) -> Report:
     measured |= {"steps": steps} | _measured(edited)
     made = outputs.publish(edited, work, folder, progress, since=0.5)
     return Report(files=made, measurements=measured)
+
+
+def _unknown(begins_with: bytes) -> TempaError:
+    error = malformed("it is not of a format that is read", begins_with=begins_with.hex())
+    files_read = ", ".join(sorted({form.file_name.removeprefix("model") for form in FORMATS.values()}))
+    hint = f"Send Gaussians in one of {files_read}; the engine mesh-splat makes them of a mesh."
+    return TempaError(error.code, error.message, hint=hint, detail=error.detail)
 
 
 def _upright(gaussians: Gaussians, name: str, axes: str | None) -> Gaussians:
@@ -112,17 +119,6 @@ def _edited(gaussians: Gaussians, parameters: Mapping[str, Any]) -> Iterator[tup
 
 
 def _measured(gaussians: Gaussians) -> dict[str, Any]:
-    low, high = (end(gaussians.positions, axis=0).astype(np.float64) for end in (np.min, np.max))
-    opacities = gaussians.opacities
-    return {
-        "gaussians": len(gaussians),
-        "sh_degree": gaussians.degree,
-        "opacity": {
-            "min": float(opacities.min()),
-            "median": float(np.median(opacities)),
-            "mean": float(opacities.mean(dtype=np.float64)),
-            "max": float(opacities.max()),
-        },
-        "bounding_box": [low.tolist(), high.tolist()],
-        "extent": (high - low).tolist(),
-    }
+    found = gate.measured(gaussians)
+    found["opacity"]["median"] = float(np.median(gaussians.opacities))
+    return found

@@ -151,6 +151,18 @@ def test_what_is_no_file_of_gaussians_fails_to_import(content: bytes, tmp_path: 
         splat_convert.run(work, tmp_path, lambda *_: None)
 
 
+def test_what_is_of_no_format_is_told_which_ones_are_read(tmp_path: Path) -> None:
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs/file").write_bytes(b"\xff\xd8\xff\xe0 a photograph")
+
+    with pytest.raises(TempaError) as raised:
+        splat_convert.run({"parameters": DEFAULTS}, tmp_path, lambda *_: None)
+
+    hint = raised.value.hint or ""
+    names = (".compressed.ply", ".glb", ".ksplat", ".ply", ".sog", ".splat", ".spz")
+    assert [name for name in names if f" {name}" not in hint] == []
+
+
 def test_a_file_in_other_axes_is_set_upright(tmp_path: Path) -> None:
     """An .spz in a .ply's axes, as plain converters make it."""
     gaussians = cloud(60)

@@ -20,6 +20,8 @@ from PIL import Image
 from tempa.core.errors import TempaError
 from tempa.engines.splat import mesh_splat
 from tempa.engines.splat.formats import files
+from tempa.engines.splat.gaussians import Gaussians
+from tempa.engines.splat.mesh.discs import covered
 from tempa.engines.splat.raster.camera import orbit
 from tempa.engines.splat.raster.render import render
 
@@ -140,6 +142,18 @@ def test_a_seed_moves_the_discs(tmp_path: Path) -> None:
     assert found[0] == found[1] != found[2]
 
 
+def test_the_result_passes_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sheared(*given: Any, **options: Any) -> Gaussians:
+        made = covered(*given, **options)
+        made.rotations[:] *= 2.0
+        return made
+
+    monkeypatch.setattr(mesh_splat, "covered", sheared)
+
+    assert refusal(tmp_path, stl(SPHERE)).code == "DEGENERATE_OUTPUT"
+    assert not (tmp_path / "model.ply").exists()
+
+
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7", b"glTF" + bytes(20)])
 def test_what_is_no_mesh_cannot_be_imported(tmp_path: Path, data: bytes) -> None:
     assert refusal(tmp_path, data).code == "IMPORT_FAILED"
@@ -156,7 +170,8 @@ def test_a_mesh_without_area_has_an_empty_result(tmp_path: Path, scale: float) -
 
 
 def test_points_alone_have_an_empty_result(tmp_path: Path) -> None:
-    assert refusal(tmp_path, obj(POINT.vertices, np.zeros((0, 3), int))).code == "EMPTY_RESULT"
+    refused = refusal(tmp_path, obj(POINT.vertices, np.zeros((0, 3), int)))
+    assert (refused.code, "/v1/convert" in (refused.hint or "")) == ("EMPTY_RESULT", True)
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e20])

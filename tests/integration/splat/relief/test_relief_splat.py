@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from PIL import Image
 from bench.splat import pictures
 from tempa.core.errors import TempaError
 from tempa.engines.splat import relief_splat
+from tempa.engines.splat.relief.model import Made, relief
 
 COUNT = 8192
 
@@ -66,6 +68,21 @@ def test_says_what_it_is(tmp_path: Path, mug: Image.Image) -> None:
     assert measured["mask"] == "alpha"
     assert 0.9 * COUNT <= measured["gaussians"] <= COUNT
     json.dumps(measured)
+
+
+def test_the_result_passes_the_gate(
+    tmp_path: Path, mug: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_few(*given: Any, **options: Any) -> Made:
+        made = relief(*given, **options)
+        return replace(made, gaussians=made.gaussians.take(np.arange(COUNT // 2)))
+
+    monkeypatch.setattr(relief_splat, "relief", too_few)
+    folder = folder_with(tmp_path, mug)
+    with pytest.raises(TempaError) as raised:
+        run(folder)
+    assert raised.value.code == "DEGENERATE_OUTPUT"
+    assert not (tmp_path / "model.ply").exists()
 
 
 def test_another_reader_counts_the_same(tmp_path: Path, mug: Image.Image) -> None:
@@ -155,6 +172,7 @@ def test_depth_image_is_refused(
     with pytest.raises(TempaError) as raised:
         run(folder, depth={})
     assert raised.value.code == code
+    assert raised.value.hint or code != "IMAGE_ASPECT_RATIO", "what shape it needs"
 
 
 def test_truncated_depth_image_is_unreadable(tmp_path: Path, mug: Image.Image) -> None:

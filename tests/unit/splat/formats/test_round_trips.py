@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,12 @@ def test_the_number_of_cores_shows_in_no_byte(tmp_path: Path, monkeypatch: pytes
     assert len(digests) == 1
 
 
+def test_a_file_tells_no_time(tmp_path: Path) -> None:
+    with zipfile.ZipFile(made("sog", cloud(9, 1), tmp_path)) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert made("spz", cloud(9), tmp_path).read_bytes()[4:8] == bytes(4)  # RFC 1952: MTIME
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_object_stands_as_it_stood(name: str, tmp_path: Path) -> None:
     found = read(made(name, arms(), tmp_path))
@@ -126,6 +133,16 @@ def test_an_opacity_of_none_or_all_survives(name: str, tmp_path: Path) -> None:
     found = read(made(name, gaussians, tmp_path))
 
     assert sorted(found.opacities.tolist()) == pytest.approx([0.0, 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_colour_survives_an_opacity_of_none(name: str, tmp_path: Path) -> None:
+    gaussians = cloud(9)
+    gaussians.opacities[:] = 0.0
+
+    found = read(made(name, gaussians, tmp_path))
+
+    assert found.colors == pytest.approx(stored(name, gaussians).colors, abs=0.005)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,7 +176,20 @@ def test_spz_keeps_sixteen_bits_of_a_scene_of_any_size(size: float, tmp_path: Pa
 
     found = read(made("spz", gaussians, tmp_path))
 
-    assert np.abs(found.positions - gaussians.positions).max() <= 2.0**-16 * size + 2.0**-25
+    whole = np.ceil(np.log2(np.abs(gaussians.positions).max()))
+    step = 2.0 ** max(whole - 16, -24)  # the finest that 24 bits have
+    assert np.abs(found.positions - gaussians.positions).max() <= step / 2
+
+
+def test_a_last_block_of_a_compressed_ply_is_as_fine_as_any(tmp_path: Path) -> None:
+    """300 are a block and a part; all lie in a box of 0.01, far from the origin."""
+    gaussians = cloud(300)
+    gaussians.positions[:] = 5.0 + 0.01 * gaussians.positions
+
+    found = read(made("compressed_ply", gaussians, tmp_path))
+
+    apart = np.abs(found.positions - stored("compressed_ply", gaussians).positions)
+    assert apart.max() <= 0.01 / 1023 / 2 + 1e-6
 
 
 def test_palette_of_vectors_is_exact_as_long_as_it_has_room() -> None:

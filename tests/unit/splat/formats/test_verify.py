@@ -11,7 +11,7 @@ import pytest
 from tempa.core.errors import TempaError
 from tempa.engines.splat.formats import forge, verify
 from tempa.engines.splat.formats.export import export
-from tempa.engines.splat.formats.files import write
+from tempa.engines.splat.formats.files import read, write
 from tempa.engines.splat.formats.table import FORMATS
 from tempa.engines.splat.gaussians import Gaussians
 from tests.unit.splat.formats.clouds import cloud
@@ -48,6 +48,17 @@ def test_what_a_format_cannot_hold_is_clipped_and_passes(name: str, tmp_path: Pa
     wild.positions[::7] *= 30
 
     export(name, wild, tmp_path)
+
+
+@pytest.mark.parametrize("axes", [[2], [0, 1, 2]], ids=["discs", "points"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_scale_of_nothing_passes(name: str, axes: list[int], tmp_path: Path) -> None:
+    flat = cloud(300)
+    flat.scales[:, axes] = 0
+    splat = tmp_path / "flat.splat"
+    write("splat", flat, splat)  # which has scales as they are, 0 as well
+
+    export(name, read(splat), tmp_path)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -88,6 +99,27 @@ def test_changed_harmonics_show(name: str, tmp_path: Path) -> None:
     other.harmonics[50, 2] += 0.3
 
     assert failed(path, name, other)["differs"] == "harmonics"
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if FORMATS[name].degree_max])
+@pytest.mark.parametrize(("wrote", "asked"), [(0, 1), (1, 0)])
+def test_another_degree_shows(name: str, wrote: int, asked: int, tmp_path: Path) -> None:
+    path = made(name, cloud(100, wrote), tmp_path)
+
+    detail = failed(path, name, cloud(100, asked))
+
+    assert (detail["differs"], detail["wrote"], detail["found"]) == ("degree", asked, wrote)
+
+
+@pytest.mark.parametrize("name", ["ply", "glb"])
+def test_a_value_that_is_no_number_shows(name: str, tmp_path: Path) -> None:
+    path = made(name, cloud(100), tmp_path)
+    first = cloud(100).positions[0, 0].tobytes()
+    content = path.read_bytes()
+    place = content.index(first, len(content) // 100)  # behind the header
+    path.write_bytes(content[:place] + np.float32(np.nan).tobytes() + content[place + 4 :])
+
+    assert failed(path, name, cloud(100))["differs"] == "positions"
 
 
 @pytest.mark.parametrize("name", FORMATS)

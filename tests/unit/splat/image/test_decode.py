@@ -304,6 +304,7 @@ def test_cut_off_it_is_unreadable(tmp_path: Path, form: str) -> None:
     with pytest.raises(TempaError) as caught:
         pixels(tmp_path, data[: len(data) * 3 // 4])
     assert (caught.value.code, caught.value.retryable) == ("IMAGE_UNREADABLE", False)
+    assert caught.value.hint
     assert "PIL" not in caught.value.message
 
 

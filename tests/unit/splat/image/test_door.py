@@ -158,6 +158,13 @@ def test_what_else_it_is_is_said(tmp_path: Path, data: bytes, what: str) -> None
     assert (fault.code, what in fault.message) == ("IMAGE_FORMAT_UNSUPPORTED", True)
 
 
+@pytest.mark.parametrize("data", [b"ply\nformat ascii 1.0\n", b"ply\r\nformat", b"glTF\2\0\0\0"])
+def test_a_model_in_place_of_a_picture_is_told_where_it_belongs(tmp_path: Path, data: bytes) -> None:
+    fault = refusal(tmp_path, data)
+    assert fault.code == "IMAGE_FORMAT_UNSUPPORTED"
+    assert "mesh-splat" in (fault.hint or "")
+
+
 def test_the_name_says_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "picture.jpg", saved(Image.new("RGB", SIZE), "png"))
     facts = door.look(path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,12 +16,12 @@ from trimesh.visual.material import PBRMaterial
 from trimesh.visual.texture import TextureVisuals
 
 from tempa.core.errors import TempaError
-from tempa.engines.splat.mesh import glb, materials, surface
+from tempa.engines.splat.mesh import glb, materials, surface, texture
 from tests.unit.splat.mesh import documents
 from tests.unit.splat.mesh.documents import TRIANGLE, document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def refusal(tree: dict[str, Any], binary: bytes) -> TempaError:
@@ -163,6 +165,10 @@ HOSTILE = {
     "a matrix too short": change("nodes/0/matrix", [1, 2, 3]),
     "a list for an object": change("meshes/0", []),
     "an unknown extension": change("extensionsRequired", ["KHR_draco_mesh_compression"]),
+    "an index below nought": change(
+        "meshes/0/primitives/0",
+        {"attributes": {"POSITION": 0}, "indices": 1},
+    ),
     "a material that is not there": change("meshes/0/primitives/0/material", 0),
 }
 
@@ -171,9 +177,21 @@ HOSTILE = {
 def test_a_hostile_file_is_refused(what: str) -> None:
     tree, data = document()
     tree = copy.deepcopy(tree)
+    # Beside the triangle lie three numbers, 0, 1 and -1: an honest file has them as no indices.
+    tree["accessors"].append({"bufferView": 1, "componentType": 5120, "type": "SCALAR", "count": 3})
+    tree["bufferViews"].append({"buffer": 0, "byteOffset": len(data), "byteLength": 3})
+    assert len(glb.read(documents.glb(tree, data + b"\x00\x01\xff"))) == 1
     HOSTILE[what](tree)
 
-    refusal(tree, data)
+    refusal(tree, data + b"\x00\x01\xff")
+
+
+@pytest.mark.parametrize(("name", "value"), [("count", 10**12), ("count", 4), ("byteOffset", 1)])
+def test_an_accessor_beyond_its_view_is_told(name: str, value: int) -> None:
+    tree, data = document()
+    tree["accessors"][0][name] = value
+
+    assert "reaches beyond its buffer view" in refusal(tree, data).message
 
 
 def test_an_extension_that_is_needed_is_named() -> None:
@@ -200,6 +218,89 @@ def test_a_nest_of_instances_is_counted_before_it_is_made(monkeypatch: pytest.Mo
     tree["scenes"] = [{"nodes": list(range(300))}]
 
     assert refusal(tree, data).detail == {"limit": 299}
+
+
+def test_primitives_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Mock(return_value=surface.part(TRIANGLE[None], surface.Paint()))
+    monkeypatch.setattr(glb, "_primitive", made)
+    monkeypatch.setattr(glb, "FACES_MAX", 2)
+    tree, data = document()
+    tree["meshes"][0]["primitives"] *= 3
+
+    assert refusal(tree, data).detail == {"limit": 2}
+    assert made.call_count == 2
+
+
+def test_a_mesh_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many nodes show it."""
+    mesh = Mock(wraps=glb._mesh)
+    monkeypatch.setattr(glb, "_mesh", mesh)
+    tree, data = document()
+    tree["nodes"] = [{"mesh": 0}] * 3
+    tree["scenes"] = [{"nodes": [0, 1, 2]}]
+
+    assert len(glb.read(documents.glb(tree, data))) == 3
+    assert mesh.call_count == 1
+
+
+def textured(pictures: Sequence[bytes], sources: Sequence[int]) -> tuple[dict[str, Any], bytes]:
+    """A triangle for each of `sources`, each with a material of its own that shows this picture."""
+    tree, data = document()
+    tree["images"] = []
+    for picture in pictures:
+        tree["images"].append({"bufferView": len(tree["bufferViews"])})
+        tree["bufferViews"].append({"buffer": 0, "byteOffset": len(data), "byteLength": len(picture)})
+        data += picture
+    tree["textures"] = [{"source": source} for source in sources]
+    tree["materials"] = [
+        {"pbrMetallicRoughness": {"baseColorTexture": {"index": k}}} for k in range(len(sources))
+    ]
+    tree["meshes"][0]["primitives"] = [
+        {"attributes": {"POSITION": 0}, "material": k} for k in range(len(sources))
+    ]
+    return tree, data
+
+
+def png(side: int = 4) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (side, side)).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_a_texture_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many materials show it."""
+    decode = Mock(wraps=texture.decode)
+    monkeypatch.setattr(texture, "decode", decode)
+
+    glb.read(documents.glb(*textured([png()], [0, 0, 0])))
+
+    decode.assert_called_once_with(png())
+
+
+def test_textures_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materials, "PIXELS_MAX", 40)
+
+    assert len(glb.read(documents.glb(*textured([png(), png()], [0, 1])))) == 2
+    assert refusal(*textured([png(), png(), png()], [0, 1, 2])).detail == {"pixels": 48, "limit": 40}
+
+
+@pytest.mark.parametrize(
+    ("told", "opaque_from"),
+    [
+        ({}, 0.0),
+        ({"alphaMode": "OPAQUE"}, 0.0),
+        ({"alphaMode": "MASK"}, 0.5),
+        ({"alphaMode": "MASK", "alphaCutoff": 0.25}, 0.25),
+        ({"alphaMode": "BLEND"}, None),
+    ],
+    ids=str,
+)
+def test_opacity_counts_where_the_material_says_so(told: dict[str, Any], opaque_from: float | None) -> None:
+    tree, data = document()
+    tree["meshes"][0]["primitives"][0]["material"] = 0
+    tree["materials"] = [told]
+
+    assert glb.read(documents.glb(tree, data)).paints[0].opaque_from == opaque_from
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.04, 0.3, 0.9, 0.99])

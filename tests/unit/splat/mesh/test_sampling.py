@@ -45,7 +45,7 @@ def test_many_small_triangles_share_as_evenly_as_few() -> None:
     assert abs(octants - 125).max() <= 8  # independent points: 11 is one standard deviation
 
 
-@pytest.mark.parametrize(("shape", "most"), [("sphere", 1.2), ("slivers", 1.45), ("box", 1.0)])
+@pytest.mark.parametrize(("shape", "most"), [("sphere", 1.2), ("slivers", 1.45), ("fan", 1.32), ("box", 1.0)])
 def test_gaps_are_smaller_than_chance_leaves_them(shape: str, most: float) -> None:
     """From 99.9 % of all places to the nearest point, in sides of a point's share of the surface.
 
@@ -54,6 +54,7 @@ def test_gaps_are_smaller_than_chance_leaves_them(shape: str, most: float) -> No
     meshes = {
         "sphere": trimesh.creation.icosphere(subdivisions=4),
         "slivers": trimesh.creation.cylinder(radius=1.0, height=20.0, sections=64),
+        "fan": trimesh.creation.cylinder(radius=5.0, height=0.2, sections=256),
         "box": trimesh.creation.box((1, 2, 3)),
     }
     mesh, n = meshes[shape], 5000

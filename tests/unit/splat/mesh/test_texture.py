@@ -40,6 +40,14 @@ def test_between_pixels_light_is_mixed() -> None:
     assert texture.look_up(pixels, np.array([(0.5, 0.5)], np.float32))[0, 0] == pytest.approx(0.5)
 
 
+def test_what_is_looked_up_is_light() -> None:
+    grey = np.full((2, 2, 4), 128, np.uint8)
+
+    found = texture.look_up(grey, np.array([(0.4, 0.7)], np.float32))[0]
+
+    assert found == pytest.approx([0.2158605] * 3 + [128 / 255], abs=1e-6)
+
+
 def test_it_repeats() -> None:
     pixels = np.arange(16, dtype=np.uint8).reshape(2, 2, 4) * 16
     places = np.array([(0.3, 0.6)], np.float32)
@@ -74,8 +82,11 @@ def test_what_is_no_texture_is_refused(data: bytes) -> None:
     assert caught.value.code == "IMPORT_FAILED"
 
 
-@pytest.mark.parametrize("side", [8193, 30_000])
-def test_a_bomb_is_refused_before_it_goes_off(side: int) -> None:
+@pytest.mark.parametrize(
+    ("side", "told"),
+    [(8193, {"pixels": 8193**2, "limit": 8192**2}), (30_000, {"reason": "DecompressionBombError"})],
+)
+def test_a_bomb_is_refused_before_it_goes_off(side: int, told: dict[str, object]) -> None:
     """The header tells of `side` squared pixels; there is none."""
     small = image(side, 1)
     header = small[:20] + side.to_bytes(4, "big")
@@ -87,3 +98,4 @@ def test_a_bomb_is_refused_before_it_goes_off(side: int) -> None:
         texture.decode(data)
 
     assert caught.value.code == "IMPORT_FAILED"
+    assert caught.value.detail == told

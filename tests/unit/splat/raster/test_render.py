@@ -11,7 +11,7 @@ import pytest
 from tempa.engines.splat.gaussians import Gaussians, joined
 from tempa.engines.splat.raster import tiles
 from tempa.engines.splat.raster.camera import Camera, orbit
-from tempa.engines.splat.raster.render import back_project, render
+from tempa.engines.splat.raster.render import arrange, back_project, render
 from tests.unit.splat.raster import reference
 from tests.unit.splat.raster.clouds import dots, wild
 
@@ -56,6 +56,32 @@ def test_it_agrees_on_long_thin_diagonals() -> None:
     cloud = Gaussians(cloud.positions, scales, cloud.rotations, cloud.opacities, cloud.harmonics)
 
     assert agreement(cloud, orbit(0.0, 0.0, 2.0, width=400, height=300)) > AGREEMENT_DB
+
+
+def several_parts() -> tuple[Gaussians, Camera]:
+    """More in each band than `PART`; nearest is a wall that fills some pixels of some tiles."""
+    wall = dots([(-0.4, 0.0, 0.95)] * 6, [(1, 0, 0)] * 6, scale=0.2)
+    cloud = wild(3 * tiles.PART, seed=6)
+    cloud.scales[:] *= 0.3
+    cloud.opacities[:] *= 0.1
+    return joined([wall, cloud]), orbit(0.0, 0.0, 2.5, width=40, height=32)
+
+
+def test_it_agrees_on_lists_of_several_parts() -> None:
+    assert agreement(*several_parts()) > AGREEMENT_DB
+
+
+def test_a_full_pixel_is_done() -> None:
+    """Of five of opacity 0.92 the fourth leaves 4e-5 of the light, and the blue fifth is not drawn."""
+    camera = orbit(0.0, 0.0, 2.0, width=33, height=33)
+    red, blue = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+    cloud = dots([(0, 0, -0.1 * k) for k in range(5)], [red] * 4 + [blue], scale=99.0, opacity=0.92)
+
+    rgb = render(cloud, camera).rgb
+    weight, _ = back_project(cloud, camera, np.ones((33, 33, 1), np.float32))
+
+    assert not rgb[..., 2].any()
+    assert weight == pytest.approx(33 * 33 * 0.92 * 0.08 ** np.arange(5.0) * (1, 1, 1, 1, 0), rel=1e-2)
 
 
 def test_the_reference_itself_can_be_missed() -> None:
@@ -165,6 +191,20 @@ def test_a_gaussian_without_sense_spoils_no_picture(which: str) -> None:
     assert image.alpha.max() <= 1.0
 
 
+@pytest.mark.parametrize("length", [1e8, 1e10, 1e12])
+def test_needles_without_end_spoil_no_picture(length: float) -> None:
+    """Of the variance across a diagonal one rounding leaves nothing, or less than nothing."""
+    turns = np.linspace(0.0, math.pi / 2.0, 64)
+    cloud = dots([(0.0, 0.0, 0.3)] * 64, [(1, 1, 1)] * 64)
+    cloud.scales[:, 0] = length
+    cloud.rotations[:] = np.stack((np.cos(turns), 0.0 * turns, 0.0 * turns, np.sin(turns)), axis=1)
+
+    records = arrange(cloud, orbit(0.0, 0.0, 2.0, width=48, height=48)).records
+
+    assert np.isfinite(records).all()
+    assert 0 < len(records) < 64
+
+
 def test_what_is_behind_the_camera_is_not_drawn() -> None:
     image = render(dots([(0.0, 0.0, 3.0)], [(1, 1, 1)], scale=0.5), orbit(0.0, 0.0, 2.0, width=16, height=16))
 
@@ -195,6 +235,14 @@ def test_weights_add_up_to_the_alpha_of_the_picture() -> None:
 
     assert weight.sum() == pytest.approx(float(render(cloud, camera).alpha.sum(dtype=np.float64)), rel=1e-5)
     np.testing.assert_allclose(sums[:, 0], weight, rtol=1e-6)
+
+
+def test_weights_add_up_over_lists_of_several_parts() -> None:
+    cloud, camera = several_parts()
+
+    weight, _ = back_project(cloud, camera, np.ones((32, 40, 1), np.float32))
+
+    assert weight.sum() == pytest.approx(float(render(cloud, camera).alpha.sum(dtype=np.float64)), rel=1e-5)
 
 
 def test_a_weight_is_what_a_colour_changes_in_the_picture() -> None:

@@ -40,6 +40,13 @@ def test_every_place_that_shows_has_one_cell() -> None:
     assert (covered[alpha > 0] == 1).all()
 
 
+def test_rounding_leaves_no_cell_twice() -> None:
+    """Where there is next to nothing to lose, rounding alone says which of parent and child has more."""
+    values = 1e7 + 1e-3 * np.random.default_rng(3).random((SIDE, SIDE, 3))
+    found = leaves(splits(np.ones((SIDE, SIDE)), (1.0, Pyramid(values, np.ones((SIDE, SIDE))))), 900)
+    assert (found.sizes**2).sum() == SIDE**2
+
+
 def test_fine_where_something_happens() -> None:
     found = leaves(splits(np.ones((SIDE, SIDE)), (1.0, half_noise())), 1500)
     left = found.columns < SIDE / 2

@@ -66,6 +66,11 @@ def test_count_is_within_a_tenth_of_the_budget(budget: int) -> None:
     assert 0.9 * budget <= len(made.gaussians) <= budget
 
 
+def test_wall_keeps_to_its_share() -> None:
+    made = relief(smaller(pictures.cat()), Options(num_gaussians=1024))
+    assert 0 < made.measured["layers"]["rim"] <= 0.12 * 1024
+
+
 def test_wisp_uses_its_budget() -> None:
     """A diagonal line covers next to nothing of its square."""
     rgba = np.zeros((128, 128, 4), np.uint8)
@@ -166,6 +171,36 @@ def test_fit_over_the_background_would_bring_it_in(
     assert bench.fringe(bench.clean_cut(crate), SMALL, size=VIEW) > 0.003
 
 
+def test_fit_brightens_no_soft_edge() -> None:
+    """One colour all over, and an edge 24 px wide: what is drawn there is dim for its alpha alone."""
+    line = (np.arange(128) + 0.5) / 64.0 - 1.0
+    rgba = disc()
+    rgba[..., :3] = 200, 120, 40
+    rgba[..., 3] = 255 * np.clip((0.8 - np.hypot(line[None, :], line[:, None])) * 128 / 24 + 0.5, 0.0, 1.0)
+    colors = relief(rgba, SMALL).gaussians.colors
+    assert np.abs(colors - np.array((200, 120, 40)) / 255.0).max() < 0.02
+
+
+def test_fit_stays_near_the_colours_of_its_place(crate: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = relief(crate, SMALL).gaussians.colors
+    monkeypatch.setattr(model, "fit", partial(fitting.fit, rounds=0))
+    assert 0.05 < np.abs(fitted - relief(crate, SMALL).gaussians.colors).max() < 0.151
+
+
+def test_fit_leaves_the_rim_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Gaussians] = []
+
+    def fit(parts: list[Gaussians], *rest: Any, **options: Any) -> Gaussians:
+        given.extend(parts)
+        return fitting.fit(parts, *rest, **options)
+
+    monkeypatch.setattr(model, "fit", fit)
+    made = relief(disc(), SMALL).gaussians
+    wall = made.take(np.arange(len(made) - len(given[2]), len(made)))
+    assert wall.opacities.tobytes() == given[2].opacities.tobytes()
+    np.testing.assert_allclose(wall.colors, given[2].colors, atol=1e-6)
+
+
 def test_seam_is_closed() -> None:
     assert side_cover(relief(disc(), SMALL).gaussians).min() > 0.97
 
@@ -173,6 +208,19 @@ def test_seam_is_closed() -> None:
 def test_seam_is_open_without_the_rim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "rim", lambda *_: NOTHING)
     assert side_cover(relief(disc(), SMALL).gaussians).min() < 0.9
+
+
+def test_soft_subject_is_as_soft_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Front and back together, and neighbours over one another, cover what the picture's alpha says."""
+    monkeypatch.setattr(model, "fit", partial(fitting.fit, rounds=0))
+    rgba = disc()
+    rgba[..., 3] = rgba[..., 3] * 0.75
+    drawn = render(
+        relief(rgba, SMALL).gaussians,
+        orbit(0.0, 0.0, 3.0, width=VIEW, height=VIEW, field_of_view_degrees=20.0),
+    )
+    middle = drawn.alpha[VIEW // 2 - 20 : VIEW // 2 + 20, VIEW // 2 - 20 : VIEW // 2 + 20]
+    assert middle.mean() == pytest.approx(0.75, abs=0.05)
 
 
 def test_hole_stays_open() -> None:
@@ -189,6 +237,12 @@ def test_depth_image_bends_the_front() -> None:
     right = made.positions[:, 0] > 0.25
     left = made.positions[:, 0] < -0.25
     assert made.positions[right, 2].mean() > made.positions[left, 2].mean() + 0.15
+
+
+def test_square_is_a_plate() -> None:
+    rgba = np.zeros((128, 128, 4), np.uint8)
+    rgba[20:108, 20:108] = 255
+    assert relief(rgba, Options(num_gaussians=1024)).measured["boxiness"] == 1.0
 
 
 def test_says_how_it_was_made() -> None:

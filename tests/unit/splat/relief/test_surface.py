@@ -80,11 +80,12 @@ def test_back_is_the_mirror_image() -> None:
 def test_hole_is_not_stood_in() -> None:
     """Around a hole the back keeps to the rays: seen from the camera, it ends where the front ends."""
     solid = ring()
-    found = surface(half_thickness(solid, 0.0), solid, DISTANCE, 0.0)
+    near = 1.0  # or the back would hardly lie elsewhere than straight behind
+    found = surface(half_thickness(solid, 0.0), solid, near, 0.0)
     line = (np.arange(SIDE) + 0.5) / SIDE - 0.5
     inner = solid & disc(0.22)
     reach = np.hypot(line[None, :], line[:, None]) * found.back.nearness
-    seen = reach / (1.0 - found.back.heights / DISTANCE)
+    seen = reach / (1.0 - found.back.heights / near)
     assert seen[inner].min() > 0.2 - 1.0 / SIDE
 
 

@@ -24,7 +24,10 @@ class Download:
     came of it: `refused` (the answer is not what was asked for), `broke` (the file), `too_large`, `whole`.
     """
 
-    def __init__(self, target: Path, size_bytes_max: int, media_types: Sequence[str]) -> None:
+    def __init__(
+        self, target: Path, size_bytes_max: int, media_types: Sequence[str], trickle_seconds: int
+    ) -> None:
+        self.trickle_seconds = trickle_seconds
         self.refused: TempaError | None = None
         self.broke: OSError | None = None
         self.too_large = False

@@ -33,9 +33,12 @@ class Sink(Protocol):
     """Takes a whole body as it comes, in place of the excerpt; called in the transport's thread.
 
     False from `begin` or `take` ends the exchange. `end` is called last if a status came: whether the
-    body did, all of it. Its time is the request's alone.
+    body did, all of it. Its time is the request's alone, unless less than a KiB a second comes for
+    `trickle_seconds` (0: however long): that is a timeout.
     """
 
+    @property
+    def trickle_seconds(self) -> int: ...
     def begin(self, status: int, headers: Mapping[str, str]) -> bool: ...
     def take(self, chunk: bytes) -> bool: ...
     def end(self, *, whole: bool) -> None: ...

@@ -40,7 +40,8 @@ class CurlFetch:
 
     Addresses are judged as the sender's: in the URL, in what its name stands for, and at the connected
     socket; anew for each of at most three redirects, which never lead from https to http. Nothing is
-    unpacked, and nothing of the environment (proxies, netrc, cookies) is sent. Belongs to one event loop.
+    unpacked, and nothing of the environment (proxies, netrc, cookies) is sent. A server that sends less than
+    a KiB a second for `trickle_seconds` is given up: a job waits for it. Belongs to one event loop.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class CurlFetch:
         user_agent: str = "Tempa",
         ca_file: str | None = None,
         resolve: Callable[[str], list[str]] = system_addresses,
+        trickle_seconds: int = 10,
     ) -> None:
+        self._trickle_seconds = trickle_seconds
         self._allow_networks = tuple(allow_networks)
         self._allow_http = allow_http
         self._sender = CurlSender(
@@ -89,7 +92,7 @@ class CurlFetch:
         deadline = time.monotonic() + timeout_seconds
         for _ in range(REDIRECTS_MAX + 1):
             self._check(url)
-            download = Download(target, size_bytes_max, media_types)
+            download = Download(target, size_bytes_max, media_types, self._trickle_seconds)
             try:
                 answer = await self._get(url, download, media_types, deadline)
                 onward = _onward(url, answer)

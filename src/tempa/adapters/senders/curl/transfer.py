@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tempa.adapters.senders.curl.exchange import Exchange, Rules
 
 _IDLE_SECONDS = 60  # a kept connection older than this is not used again
+TRICKLE_BYTES_PER_SECOND = 1024
 _DIED = (pycurl.E_SEND_ERROR, pycurl.E_RECV_ERROR, pycurl.E_GOT_NOTHING)
 
 
@@ -130,6 +131,9 @@ class Transfer:
         curl.setopt(pycurl.URL, request.url)
         curl.setopt(pycurl.HTTPHEADER, exchange.header_lines)
         curl.setopt(pycurl.TIMEOUT_MS, _milliseconds(request.timeout_seconds - self._offset_seconds))
+        trickle_seconds = exchange.sink.trickle_seconds if exchange.sink else 0
+        curl.setopt(pycurl.LOW_SPEED_LIMIT, TRICKLE_BYTES_PER_SECOND if trickle_seconds else 0)
+        curl.setopt(pycurl.LOW_SPEED_TIME, trickle_seconds)
         curl.setopt(pycurl.FRESH_CONNECT, int(exchange.fresh))
         curl.setopt(pycurl.RESOLVE, [exchange.pin] if exchange.pin else [])
         curl.setopt(pycurl.HTTPGET, 1)  # forgets the body, or its absence, of the exchange before

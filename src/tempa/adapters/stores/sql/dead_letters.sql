@@ -4,32 +4,12 @@
 -- In the order in which they were made, which their ids are not when the clock was set back. A page goes on
 -- from where `before` stands, or from the next older one if that is gone. Pending at an endpoint whose
 -- deliveries are parked reads as parked.
-select
-    delivery.*,
-    endpoint.id as endpoint_id,
-    endpoint.url,
-    endpoint.status as endpoint_status,
-    endpoint.parked_at,
-    endpoint.held_until,
-    case
-        when delivery.status = 'dead' and exists (
-            select 1
-            from delivery as later
-            where later.job_id = delivery.job_id
-                and later.endpoint_number = delivery.endpoint_number
-                and later.event_number > delivery.event_number
-                and later.status = 'delivered'
-        ) then 1
-        else 0
-    end as overtaken,
-    event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.account = :account
+select *
+from told_delivery
+where account = :account
     and (
         cast(:before as text) is null
-        or delivery.number < coalesce(
+        or number < coalesce(
             (select known.number from delivery as known where known.id = :before and known.account = :account),
             (
                 select max(older.number) + 1
@@ -41,40 +21,20 @@ where delivery.account = :account
     and (
         cast(:status as text) is null
         or case
-            when delivery.status = 'pending' and endpoint.parked_at is not null then 'parked'
-            else delivery.status
+            when status = 'pending' and parked_at is not null then 'parked'
+            else status
         end = :status
     )
-    and (cast(:job_id as text) is null or delivery.job_id = :job_id)
-    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
-order by delivery.number desc
+    and (cast(:job_id as text) is null or job_id = :job_id)
+    and (cast(:endpoint_id as text) is null or endpoint_id = :endpoint_id)
+order by number desc
 limit :limit;
 
 -- name: delivery_of_account(account, delivery_id)^
 -- As with jobs: another account's delivery is not found.
-select
-    delivery.*,
-    endpoint.id as endpoint_id,
-    endpoint.url,
-    endpoint.status as endpoint_status,
-    endpoint.parked_at,
-    endpoint.held_until,
-    case
-        when delivery.status = 'dead' and exists (
-            select 1
-            from delivery as later
-            where later.job_id = delivery.job_id
-                and later.endpoint_number = delivery.endpoint_number
-                and later.event_number > delivery.event_number
-                and later.status = 'delivered'
-        ) then 1
-        else 0
-    end as overtaken,
-    event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.id = :delivery_id and delivery.account = :account;
+select *
+from told_delivery
+where id = :delivery_id and account = :account;
 
 -- name: delivery_attempts(delivery_number)
 -- All of them, those of earlier rounds too.
@@ -139,37 +99,17 @@ order by newest desc, endpoint.url, dead.reason;
 
 -- name: dead_letters(account, ids, group, endpoint_id, since, before, limit)
 -- The same conditions as in dead_numbers, as rows for people, in pages.
-select
-    delivery.*,
-    endpoint.id as endpoint_id,
-    endpoint.url,
-    endpoint.status as endpoint_status,
-    endpoint.parked_at,
-    endpoint.held_until,
-    case
-        when delivery.status = 'dead' and exists (
-            select 1
-            from delivery as later
-            where later.job_id = delivery.job_id
-                and later.endpoint_number = delivery.endpoint_number
-                and later.event_number > delivery.event_number
-                and later.status = 'delivered'
-        ) then 1
-        else 0
-    end as overtaken,
-    event.id as event_id
-from delivery
-join endpoint on endpoint.number = delivery.endpoint_number
-join event on event.number = delivery.event_number
-where delivery.status = 'dead'
-    and delivery.account = :account
-    and (cast(:ids as text) is null or delivery.id in (select value from json_each(cast(:ids as text))))
-    and (cast(:group as text) is null or endpoint.id || '.' || delivery.reason = :group)
-    and (cast(:endpoint_id as text) is null or endpoint.id = :endpoint_id)
-    and (cast(:since as bigint) is null or delivery.finished_at >= :since)
+select *
+from told_delivery
+where status = 'dead'
+    and account = :account
+    and (cast(:ids as text) is null or id in (select value from json_each(cast(:ids as text))))
+    and (cast(:group as text) is null or endpoint_id || '.' || reason = :group)
+    and (cast(:endpoint_id as text) is null or endpoint_id = :endpoint_id)
+    and (cast(:since as bigint) is null or finished_at >= :since)
     and (
         cast(:before as text) is null
-        or delivery.number < coalesce(
+        or number < coalesce(
             (select known.number from delivery as known where known.id = :before and known.account = :account),
             (
                 select max(older.number) + 1
@@ -178,7 +118,7 @@ where delivery.status = 'dead'
             )
         )
     )
-order by delivery.number desc
+order by number desc
 limit :limit;
 
 -- name: dead_numbers(account, ids, group, endpoint_id, since)

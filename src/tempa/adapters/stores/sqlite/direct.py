@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 class DirectPart(AdmissionPart, ClaimsPart):
     """`JobStore.admit` and `stand_by`."""
 
-    _standing_by: StandBy | None = None
+    _standing_by: tuple[StandBy, ...] = ()
 
     @contextmanager
     def stand_by(self, worker: StandBy) -> Iterator[None]:
-        """While inside, `worker` is handed jobs as they are admitted."""
-        self._standing_by = worker
+        """While inside, `worker` is handed jobs as they are admitted: those of its lanes."""
+        self._standing_by = (*self._standing_by, worker)
         try:
             yield
         finally:
-            self._standing_by = None
+            self._standing_by = tuple(one for one in self._standing_by if one is not worker)
 
     async def admit(self, new: NewJob) -> Admission:
         """Admit, replay or refuse `new`; start what a free slot is for."""
-        worker = self._standing_by
-        if worker is None or not worker.reserve(new.request.lane):
+        lane = new.request.lane
+        worker = next((one for one in self._standing_by if one.reserve(lane)), None)
+        if worker is None:
             return await super().admit(new)
         look = self._look(worker.lanes, limit=1)
         # A task of its own: a caller that is cancelled must not take along what is being claimed.

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tempa.engines.splat.gaussians import COEFFICIENTS, Gaussians
+from tempa.engines.splat.gaussians import ARRAYS, COEFFICIENTS, Gaussians
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-_ARRAYS = ("positions", "scales", "rotations", "opacities", "harmonics")
-
 
 def finite(gaussians: Gaussians) -> Gaussians:
     """Those without an infinite value or NaN (a rotation without a direction is read as NaN)."""
     good = np.ones(len(gaussians), bool)
-    for name in _ARRAYS:
+    for name in ARRAYS:
         array = getattr(gaussians, name)
         good &= np.isfinite(array).reshape(len(array), -1).all(axis=1)
     return _only(gaussians, good)

@@ -21,6 +21,7 @@ from tempa.engines.splat.formats import (
 )
 from tempa.engines.splat.formats.source import malformed, mapped
 from tempa.engines.splat.formats.table import FORMATS
+from tempa.engines.splat.gaussians import ARRAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,6 @@ _READERS: Mapping[str, Callable[[NDArray[np.uint8]], Gaussians]] = {
     "sog": sog_reading.read,
     "glb": glb_reading.read,
 }
-_ARRAYS = ("positions", "scales", "rotations", "opacities", "harmonics")
 
 
 def write(name: str, gaussians: Gaussians, path: Path) -> None:
@@ -71,7 +71,7 @@ def write(name: str, gaussians: Gaussians, path: Path) -> None:
             f"{len(gaussians)} Gaussians cannot be written to {FORMATS[name].file_name}.",
             detail={"count": len(gaussians), "limit": limit},
         )
-    for array in _ARRAYS:
+    for array in ARRAYS:
         if not np.isfinite(getattr(gaussians, array)).all():
             raise TempaError(
                 "EXPORT_FAILED", "Not every value is finite.", detail={"values": array, "format": name}

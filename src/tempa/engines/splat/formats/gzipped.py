@@ -6,15 +6,14 @@ stream is almost as small as one piece would be (as pigz does it).
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 from tempa.engines.splat.formats.source import malformed
+from tempa.engines.splat.raster.threads import count_threads
 
 MAGIC = b"\x1f\x8b"
-RATIO_MAX = 1032  # of deflate: 258 bytes for two bits
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, no system: nothing of this machine
 _BLOCK_BYTES = 1 << 20
 _WINDOW_BYTES = 1 << 15
@@ -25,7 +24,7 @@ def compress(data: bytes | bytearray | memoryview) -> list[bytes]:
     """The parts of a gzip file of `data`, in order."""
     view = memoryview(data)
     starts = range(0, max(len(view), 1), _BLOCK_BYTES)
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(max_workers=count_threads()) as pool:
         parts = list(pool.map(lambda start: _block(view, start), starts))
     return [_HEADER, *parts, struct.pack("<II", zlib.crc32(view), len(view) & 0xFFFFFFFF)]
 
@@ -56,10 +55,6 @@ def decompress(data: memoryview, size_bytes: int) -> bytes:
     Raises:
         TempaError: IMPORT_FAILED.
     """
-    if size_bytes > RATIO_MAX * len(data):
-        raise malformed(
-            "its header promises more than its size can hold", promised_bytes=size_bytes, size_bytes=len(data)
-        )
     unpacker = zlib.decompressobj(31)
     try:
         content = unpacker.decompress(data, size_bytes + 1)

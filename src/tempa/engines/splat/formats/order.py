@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _SPREAD = (
 )
 
 
-def morton(positions: NDArray[np.float32]) -> NDArray[np.intp]:
+def morton(positions: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
     """Indices that sort positions by their Morton code in the box they span; equal codes stay in order.
 
     Positions must be finite.
@@ -28,7 +28,7 @@ def morton(positions: NDArray[np.float32]) -> NDArray[np.intp]:
     return np.argsort(codes(positions), kind="stable")
 
 
-def codes(positions: NDArray[np.float32]) -> NDArray[np.int64]:
+def codes(positions: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     """Morton codes (bits of x, y, z in turns, x lowest) in the cube around the positions."""
     wide = positions.astype(np.float64)
     least = wide.min(axis=0)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tempa.engines.splat.raster.threads import count_threads
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -29,7 +31,7 @@ def write(
     `fill(rows, which)` fills zeroed or once filled records (m, width) with the Gaussians of a slice.
     The bytes do not depend on the number of cores.
     """
-    cores = min(len(os.sched_getaffinity(0)), -(-count // _BLOCK))
+    cores = min(count_threads(), -(-count // _BLOCK))
     share = -(-count // cores)
     with path.open("wb") as file:
         file.write(head)

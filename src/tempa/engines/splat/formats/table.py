@@ -7,6 +7,7 @@ every reader to them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ class Accuracy:
     color: float = 1e-6
     harmonics: float | None = 0.0
     of_range: float = 0.0
-    scale_range: tuple[float, float] = (1.2e-38, 3.4e38)
+    # From the least normal float32, which stands for a flat Gaussian's 0 (`source.SCALE_LEAST`): 1.2e-38 is
+    # more, and what was flat did not read back the same.
+    scale_range: tuple[float, float] = (2.0**-126, 3.4e38)
     color_range: tuple[float, float] = (-1e6, 1e6)
     harmonics_range: tuple[float, float] = (-1e6, 1e6)
 
@@ -105,7 +108,7 @@ FORMATS: Mapping[str, SplatFormat] = {
                 opacity=_BYTE + 1e-6,
                 harmonics=8 / 256 / 2 + 1e-6,
                 of_range=_BYTE,  # 8 bits for colours, 10 for logarithms of scales
-                scale_range=(2.062e-9, 4.851e8),  # e^-20, e^20
+                scale_range=(exp(-20), exp(20)),  # rounded, a cloud of flat ones alone differed
                 harmonics_range=(-4.0, 4.0),
             ),
             reorders=True,
@@ -153,7 +156,7 @@ FORMATS: Mapping[str, SplatFormat] = {
                 opacity=_BYTE + 1e-6,
                 color=0.0037,  # 8 bits, 38.25 steps to a coefficient of degree 0
                 harmonics=8.5 / 128,  # 4 bits; 5 bits at degree 1
-                scale_range=(4.54e-5, 380.0),  # e^-10, e^5.9375
+                scale_range=(exp(-10), exp(5.9375)),
                 color_range=(-0.4403, 1.4403),
                 harmonics_range=(-1.0, 0.9921875),
             ),

@@ -65,7 +65,8 @@ def decode(path: Path, facts: Facts, bounds: Bounds) -> NDArray[np.uint8]:
     except Exception as error:
         # Pillow and its plug-ins end on broken bytes with OSError, SyntaxError, ValueError, EOFError,
         # RuntimeError, struct.error, and whatever else a reader in Python stumbles over.
-        raise broken("The picture's data is broken or cut off.").fault.error() from error
+        hint = "If a viewer still opens it, save it anew as PNG; else send it again, whole."
+        raise broken("The picture's data is broken or cut off.", hint).fault.error() from error
 
 
 @contextlib.contextmanager

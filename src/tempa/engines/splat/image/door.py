@@ -42,6 +42,8 @@ _FOREIGN = {
     tiff.BIG[0]: "a BigTIFF",
     tiff.BIG[1]: "a BigTIFF",
 }
+_MODELS = {b"ply\n": "a PLY file", b"ply\r": "a PLY file", b"glTF": "a GLB file"}
+_MODELS_HINT = "Send a mesh to the engine mesh-splat, and a file of Gaussians to POST /v1/convert."
 # What decoding holds at once for a pixel: WebP's two canvases, its answer and Pillow's copy (16.1 measured);
 # AVIF's planes, of 16 bits at worst (11.6 with 8); HEIC's (7.7 with colour at half size). With 512 MiB for
 # all that they get fewer pixels than the formats that are decoded row by row.
@@ -123,6 +125,9 @@ def _reader(head: bytes) -> Callable[[BinaryIO], Facts]:
 
 
 def _foreign(head: bytes) -> Refused:
+    for signature, name in _MODELS.items():
+        if head.startswith(signature):
+            return unsupported(f"This is {name}, and no picture.", _MODELS_HINT)
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for signature, name in _FOREIGN.items():
         if head.startswith(signature) or text.startswith(signature):

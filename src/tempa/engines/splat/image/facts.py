@@ -66,9 +66,9 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
         self.fault = fault
 
 
-def broken(message: str) -> Refused:
+def broken(message: str, hint: str | None = None) -> Refused:
     """The bytes begin as the format does, and go on otherwise."""
-    return Refused(Fault("IMAGE_UNREADABLE", message))
+    return Refused(Fault("IMAGE_UNREADABLE", message, hint=hint))
 
 
 def unsupported(message: str, hint: str | None = None) -> Refused:

@@ -137,14 +137,6 @@ def _colors(
 
 
 def _moved(surface: Surface, matrix: NDArray[np.float64]) -> Surface:
-    corners = surface.corners @ matrix[:3, :3].T + matrix[:3, 3]
-    if np.linalg.det(matrix[:3, :3]) < 0.0:  # a mirrored node's triangles run the other way
-        turned = slice(None, None, -1)
-        return Surface(
-            corners[:, turned],
-            surface.colors[:, turned],
-            surface.uvs[:, turned],
-            surface.paint,
-            surface.paints,
-        )
-    return surface.moved_to(corners)
+    moved = surface.moved_to(surface.corners @ matrix[:3, :3].T + matrix[:3, 3])
+    mirrored = np.linalg.det(matrix[:3, :3]) < 0.0  # triangles run the other way then
+    return moved.turned_over() if mirrored else moved

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tempa.engines.splat.formats.order import morton
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -37,7 +39,7 @@ def spread(corners: NDArray[np.float64], count: int, seed: int) -> Samples:
     """`count` points over triangles (f, 3, 3) whose area is not 0. Another seed shifts them."""
     pieces, face, inside = _split(corners, count)
     areas = _areas(pieces)
-    order = np.argsort(_curve(pieces.mean(axis=1)), kind="stable")
+    order = morton(pieces.mean(axis=1))
     shares = _shares(areas[order], count)
     shifts = np.random.default_rng(seed).random((len(order), 2))
     rows = np.repeat(np.arange(len(order)), shares)
@@ -112,26 +114,3 @@ def _triangle_points(shares: NDArray[np.int64], shifts: NDArray[np.float64]) -> 
     kept = below & (rank - first[rows] < shares[rows])
     u, v = u[kept], v[kept]
     return np.stack((1.0 - u - v, u, v), axis=1)
-
-
-def _curve(points: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Places along a Morton curve of 2^21 cells a side."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    cells = ((points - low) / max(float((high - low).max()), 1e-300) * (2**21 - 1)).astype(np.uint64)
-    total = np.zeros(len(points), np.uint64)
-    for axis in range(3):
-        total |= _apart(cells[:, axis]) << np.uint64(axis)
-    return total
-
-
-def _apart(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Two empty bits after each of 21."""
-    for shift, mask in (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ):
-        values = (values | (values << np.uint64(shift))) & np.uint64(mask)
-    return values

@@ -70,6 +70,16 @@ class Surface:
         """The same triangles elsewhere."""
         return Surface(corners, self.colors, self.uvs, self.paint, self.paints)
 
+    def turned_over(self) -> Surface:
+        """The same triangles, seen from the other side."""
+        return Surface(
+            np.ascontiguousarray(self.corners[:, ::-1]),
+            np.ascontiguousarray(self.colors[:, ::-1]),
+            np.ascontiguousarray(self.uvs[:, ::-1]),
+            self.paint,
+            self.paints,
+        )
+
 
 def part(
     corners: NDArray[np.float64],
@@ -116,16 +126,7 @@ def outward(surface: Surface) -> Surface:
     middle = surface.corners.mean(axis=(0, 1))
     first, second, third = np.moveaxis(surface.corners - middle, 1, 0)
     volume = float(np.einsum("fk,fk->", first, np.cross(second, third)))
-    if volume >= 0.0:
-        return surface
-    turned = slice(None, None, -1)
-    return Surface(
-        np.ascontiguousarray(surface.corners[:, turned]),
-        np.ascontiguousarray(surface.colors[:, turned]),
-        np.ascontiguousarray(surface.uvs[:, turned]),
-        surface.paint,
-        surface.paints,
-    )
+    return surface if volume >= 0.0 else surface.turned_over()
 
 
 def fitted(surface: Surface) -> tuple[Surface, float, NDArray[np.float64]]:

@@ -53,4 +53,5 @@ def _require_aspect(found: float, wanted: float) -> None:
     if abs(found / wanted - 1.0) > ASPECT_TOLERANCE:
         message = "The depth image has another shape than the picture, as it stands upright."
         detail = {"input": "depth", "aspect": round(found, 4), "limit": round(wanted, 4)}
-        raise TempaError("IMAGE_ASPECT_RATIO", message, detail=detail)
+        hint = f"Width by height, it has {found:.3g}, and needs the picture's {wanted:.3g}."
+        raise TempaError("IMAGE_ASPECT_RATIO", message, hint=hint, detail=detail)

@@ -3,9 +3,7 @@
 -- Booleans are 0 and 1, JSON is text. `number` is the order in which rows were written; `id` is public.
 
 -- The number of the last script that was run; SQLite keeps it in the file's head.
-create table tempa_schema (
-    version  integer not null
-);
+create table tempa_schema (version  integer not null);
 
 insert into tempa_schema values (0);
 
@@ -379,3 +377,24 @@ create table file (
 );
 
 create index file_expiry on file (expires_at);
+
+-- A delivery as people see it: with its endpoint, and whether a later event of its job was delivered there.
+create view told_delivery as
+select
+    delivery.*,
+    endpoint.id as endpoint_id, endpoint.url, endpoint.status as endpoint_status,
+    endpoint.parked_at, endpoint.held_until,
+    case
+        when delivery.status = 'dead' and exists (
+            select 1
+            from delivery as later
+            where later.job_id = delivery.job_id
+                and later.endpoint_number = delivery.endpoint_number
+                and later.event_number > delivery.event_number
+                and later.status = 'delivered'
+        ) then 1 else 0
+    end as overtaken,
+    event.id as event_id
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+join event on event.number = delivery.event_number;

@@ -335,3 +335,24 @@ create table file (
 ) strict, without rowid;
 
 create index file_expiry on file (expires_at);
+
+-- A delivery as people see it: with its endpoint, and whether a later event of its job was delivered there.
+create view told_delivery as
+select
+    delivery.*,
+    endpoint.id as endpoint_id, endpoint.url, endpoint.status as endpoint_status,
+    endpoint.parked_at, endpoint.held_until,
+    case
+        when delivery.status = 'dead' and exists (
+            select 1
+            from delivery as later
+            where later.job_id = delivery.job_id
+                and later.endpoint_number = delivery.endpoint_number
+                and later.event_number > delivery.event_number
+                and later.status = 'delivered'
+        ) then 1 else 0
+    end as overtaken,
+    event.id as event_id
+from delivery
+join endpoint on endpoint.number = delivery.endpoint_number
+join event on event.number = delivery.event_number;
