@@ -1,14 +1,14 @@
 """What verifying a transaction costs beside parsing its JSON: `python bench/settlement/verify.py`.
 
-Over the fixtures of the development chain, as `getTransaction` answers in `jsonParsed` and in `json`. The best
-of several rounds, as a shared machine only ever adds time. Exits 1 if the mean costs more than three parses.
+Over the fixtures of the development chain, as `getTransaction` answers in `jsonParsed` and in `json`. The
+best of several rounds: a shared machine only ever adds time. Exits 1 if the mean costs over three parses.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from timeit import repeat
+from timeit import timeit
 from typing import TYPE_CHECKING, Any
 
 from tempa.settlement.model import Treasury, TreasuryAccount
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RATIO_MAX = 3.0
-CALLS, ROUNDS = 200, 7
+CALLS, ROUNDS = 100, 15
 
 
-def microseconds(work: Callable[[], object]) -> float:
-    """Of one call, in the best round."""
-    return min(repeat(work, number=CALLS, repeat=ROUNDS)) / CALLS * 1e6
+def microseconds(*works: Callable[[], object]) -> list[float]:
+    """Of one call of each, in its best round; in turns, so that both meet the same neighbours."""
+    rounds = [[timeit(work, number=CALLS) for work in works] for _ in range(ROUNDS)]
+    return [min(times) / CALLS * 1e6 for times in zip(*rounds, strict=True)]
 
 
 def treasury_of(played: dict[str, Any]) -> Treasury:
@@ -38,8 +39,8 @@ def measured(played: dict[str, Any], encoding: str) -> tuple[str, int, float, fl
     """Name, size of the answer in bytes, microseconds to parse it and to verify it."""
     body = json.dumps(played["encodings"][encoding]).encode()
     answer, treasury, signature = json.loads(body), treasury_of(played), played["signature"]
-    parsing = microseconds(lambda: json.loads(body))
-    return played["name"], len(body), parsing, microseconds(lambda: verify(answer, treasury, signature))
+    parsing, verifying = microseconds(lambda: json.loads(body), lambda: verify(answer, treasury, signature))
+    return played["name"], len(body), parsing, verifying
 
 
 def main() -> int:

@@ -64,7 +64,7 @@ def chain(
     asyncio.run(_run({**options, **ports}, ready_file, as_json=as_json))
 
 
-@app.command("pay")
+@app.command("pay", hidden=True)  # until a server gives quotes
 def pay(
     quote_id: Annotated[str, typer.Argument(metavar="QUOTE_ID", help="Of a quote that is open.")],
     rpc_url: Annotated[

@@ -148,8 +148,7 @@ def _batch(data: bytes, accounts: Sequence[str]) -> Iterator[Transfer]:
     while at < len(data):
         count, size_bytes = data[at], data[at + 1]
         inner = data[at + 2 : at + 2 + size_bytes]
-        if inner[:1] != bytes([_BATCH]):  # the program refuses a batch in a batch
-            yield from _token(inner, accounts[used : used + count])
+        yield from _token(inner, accounts[used : used + count])
         at, used = at + 2 + size_bytes, used + count
 
 

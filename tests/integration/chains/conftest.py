@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from tempa.adapters.chains.solana_rpc import SolanaRpc
+from tempa.adapters.chains.solana import SolanaRpc
 from tempa.adapters.senders.curl import CurlSender
 from tempa.settlement.model import SOL, Treasury, TreasuryAccount
 from tempa.testing.devchain.blocks import Mode

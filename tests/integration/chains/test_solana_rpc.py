@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from solders.keypair import Keypair
 
-from tempa.adapters.chains.solana_rpc import SolanaRpc
+from tempa.adapters.chains.solana import SolanaRpc
 from tempa.settlement.ports import AccountState, Found, NotFound, Sighting, Trouble
 from tempa.settlement.reasons import REASONS, Kind
 from tempa.settlement.treasury import admitted, balance

@@ -350,6 +350,22 @@ def test_references_are_keys_that_do_nothing() -> None:
     assert verdict.receipts[0].references == (key("ref one"), key("two"))
 
 
+def test_a_key_whose_balance_moved_is_no_reference() -> None:
+    verdict = judged(paid(5, lamports={key("friend"): (0, 9)}, keys=(key("ref"),)))
+
+    assert verdict.receipts[0].references == (key("ref"),)
+
+
+def test_the_treasury_is_not_its_own_payer_beside_another() -> None:
+    held = (
+        Held(USD_ACCOUNT, 0, 7),
+        Held(key("elsewhere"), 9, 0),
+        Held(PAYER_USD, 9, 4, owner=PAYER),
+    )
+
+    assert judged(answer(*held)).receipts[0].payer == PAYER
+
+
 def test_memos_are_read_before_behind_and_within() -> None:
     within = {"index": 1, "instructions": [memo("within")]}
     raw: dict[str, Any] = {"programId": MEMO, "accounts": [], "data": encode(b"raw"), "stackHeight": None}

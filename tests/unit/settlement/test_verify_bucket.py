@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempa.adapters.chains.bucket import TokenBucket
+from tempa.adapters.chains.solana.bucket import TokenBucket
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from functools import cache
 from typing import Any
 
@@ -71,6 +72,22 @@ def test_two_invoices_in_one_transaction_are_told_apart() -> None:
         assert {reference for references in parts for reference in references} == set(case["references"])
 
 
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_encoding_tells_the_same(name: str) -> None:
+    """Who paid, for what, and by which transfers: what a node parses, and what we read from the bytes."""
+    case = played()[name]
+    verdicts = [verify(case["encodings"][one], treasury_of(case), case["signature"]) for one in ENCODINGS]
+
+    told = {
+        tuple(
+            (one.asset, one.payer, one.references, one.memos, tuple(part.amount for part in one.parts))
+            for one in verdict.receipts
+        )
+        for verdict in verdicts
+    }
+    assert len(told) == 1
+
+
 def test_the_fee_that_the_treasury_paid_is_on_record() -> None:
     case = played()["treasury-fee-payer"]
     verdict = verify(case["transaction"], treasury_of(case), case["signature"])
@@ -80,11 +97,15 @@ def test_the_fee_that_the_treasury_paid_is_on_record() -> None:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_answer_cut_anywhere_credits_more(name: str) -> None:
-    """Of the bytes of a transaction, any start is unreadable or the whole."""
+    """Of the bytes of a transaction, a start is unreadable, and so is what has more behind it."""
     case = played()[name]
     answer = case["encodings"]["base64"]
     text = answer["transaction"][0]
 
+    longer = base64.b64encode(base64.b64decode(text) + b"\0").decode()
+    assert not verify(
+        {**answer, "transaction": [longer, "base64"]}, treasury_of(case), case["signature"]
+    ).receipts
     for end in range(0, len(text) - 4, 40):
         verdict = verify(
             {**answer, "transaction": [text[:end], "base64"]}, treasury_of(case), case["signature"]

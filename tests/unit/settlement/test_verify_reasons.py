@@ -12,7 +12,7 @@ from tempa.settlement import reasons
 from tempa.settlement.reasons import REASONS, Kind, is_again
 
 SLICE = Path(reasons.__file__).parent
-GIVERS = [*SLICE.glob("*.py"), *Path(chains.__file__).parent.glob("*.py")]
+GIVERS = [*SLICE.glob("*.py"), *Path(chains.__file__).parent.rglob("*.py")]
 
 
 def words_of(file: Path) -> set[str]:

@@ -17,7 +17,7 @@ from tempa.webhooks.ports import Outbound
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from tempa.adapters.chains.bucket import TokenBucket
+    from tempa.adapters.chains.solana.bucket import TokenBucket
     from tempa.webhooks.ports import Answer, Sender
 
 # The largest answers are pages of 1,000 signatures (0.3 MB) and transactions with many inner instructions.

@@ -6,15 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from tempa.adapters.chains.bucket import TokenBucket
-from tempa.adapters.chains.jsonrpc import JsonRpc
+from tempa.adapters.chains.solana.bucket import TokenBucket
+from tempa.adapters.chains.solana.jsonrpc import JsonRpc
 from tempa.core.base58 import is_address, is_signature
 from tempa.settlement.ports import AccountState, Found, NotFound, Sighting, SignatureStatus, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from tempa.adapters.chains.jsonrpc import Result
+    from tempa.adapters.chains.solana.jsonrpc import Result
     from tempa.webhooks.ports import Sender
 
 _STATUSES_MAX = 256  # of one getSignatureStatuses call
