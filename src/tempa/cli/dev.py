@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -58,6 +57,8 @@ def chain(
     It starts with a treasury wallet, a mint of 6 decimals and a funded payer. Their keys are known to
     everybody: they are for development only.
     """
+    import asyncio
+
     chosen_ws = ws_port if ws_port is not None else port and port + 1
     options = {"mode": mode.value, "slot_ms": slot_ms, "nodes": nodes}
     ports = {"port": port, "ws_port": chosen_ws, "control_port": control_port}
@@ -90,6 +91,8 @@ def pay(
 
 
 async def _run(options: Mapping[str, Any], ready_file: Path | None, *, as_json: bool) -> None:
+    import asyncio
+
     made = _made(options)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
