@@ -1,1 +1,1 @@
-"""SLICE payment -> rental: what the chain shows at finality is credited once, to the invoice it was made for."""
+"""SLICE payment -> rental: what the chain shows at finality is credited once, to its own quote."""
