@@ -13,6 +13,7 @@ from tempa.cli import (
     backup,
     dead_letters,
     demo,
+    dev,
     doctor,
     engine,
     jobs,
@@ -91,3 +92,4 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(keys.app, name="keys")
 app.add_typer(accounts.app, name="accounts")
 app.add_typer(engine.app, name="engine")
+app.add_typer(dev.app, name="dev")

@@ -1,0 +1,1 @@
+"""An offline Solana for tests and demos: `tempa dev chain`."""
