@@ -10,7 +10,7 @@ from solders.litesvm import LiteSVM
 from solders.pubkey import Pubkey
 from solders.transaction_metadata import FailedTransactionMetadata, TransactionMetadata
 
-from tempa.testing.devchain import tokens
+from tempa.testing.devchain import arithmetic, tokens
 from tempa.testing.devchain.failures import failure
 from tempa.testing.devchain.programs import LOOKUP_TABLE, NATIVE_MINT, SYSTEM, TOKEN
 
@@ -114,6 +114,7 @@ class Bank:
         before = tuple(self.account(key) for key in keys.all)
         tokens_before = self._token_balances(before)
         answer = self._svm.send_transaction(transaction)
+        arithmetic.restore()
         after = tuple(self.account(key) for key in keys.all)
         failed = isinstance(answer, FailedTransactionMetadata)
         return Execution(
@@ -130,6 +131,7 @@ class Bank:
     def simulate(self, transaction: VersionedTransaction) -> tuple[Any, TransactionMetadata]:
         """What it would do: its error (None if it would go through) and what it would log."""
         answer = self._svm.simulate_transaction(transaction)
+        arithmetic.restore()
         if isinstance(answer, FailedTransactionMetadata):
             return failure(answer.err()), answer.meta()
         return None, answer.meta()
