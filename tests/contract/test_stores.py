@@ -30,6 +30,7 @@ from tempa.testing.contracts.store import (
     AccountStoreContract,
     JobStoreContract,
     KeyStoreContract,
+    SettlementStoreContract,
     StoreBench,
     WebhookStoreContract,
 )
@@ -102,6 +103,10 @@ class TestJobStore(JobStoreContract):
 
 
 class TestWebhookStore(WebhookStoreContract):
+    pass
+
+
+class TestSettlementStore(SettlementStoreContract):
     pass
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 EVENTS = "events"  # an event was written and waits to be fanned out
 FEED = "feed"  # events got their positions
 DELIVERIES = "deliveries"  # a delivery may be due
+INBOX = "inbox"  # a payment was heard of and waits to be looked up
 
 
 def lane_topic(lane: str) -> str:

@@ -7,6 +7,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from tempa.settlement.anomalies import Anomaly, NewAnomaly, Redriven, Resolved
+    from tempa.settlement.inbox import Cursor, InboxClaim, InboxEnding, InboxEntry, Incoming, TakenIn
+    from tempa.settlement.journal import JournalEntry
+    from tempa.settlement.model import Receipt
+    from tempa.settlement.post import Flows, LedgerLine, Posted, Proven, Recorded, Terms
+    from tempa.settlement.quotes import Closed, NewQuote, PriceOffer, Quote, QuoteSighting
+    from tempa.settlement.rentals import Expired, GpuInstance, NewInstance
 
 # The chain
 
@@ -94,3 +103,71 @@ class Chain(Protocol):
     async def block_height(self) -> int | Trouble: ...
     async def genesis_hash(self) -> str | Trouble: ...
     async def close(self) -> None: ...
+
+
+# The store
+
+
+Place = tuple[int, int]
+"""Where a pass over the quotes goes on. It means something to the store alone."""
+
+
+class SettlementStore(Protocol):
+    """The inbox, the ledger, quotes and rentals. Each command is one whole transaction, its events included.
+
+    A command returns after its commit is on disk, and has then rung the topics of what changed. A store that
+    cannot be reached or written raises `StoreUnavailable` and has done nothing. Commands that are marked
+    "batched" share a transaction with others that wait; a faulty one fails alone.
+    """
+
+    async def take_in(self, incoming: Incoming) -> TakenIn: ...  # batched; durable when it returns
+    async def claim_inbox(self, limit: int, lease_seconds: float) -> list[InboxClaim]: ...
+    async def settle_inbox(self, endings: Sequence[InboxEnding]) -> None: ...  # what is not credited
+    async def free_inbox(self) -> int: ...  # at start: lookups of the dead instance are due again
+    async def next_lookup(self) -> datetime | None: ...  # when the next is due; None: nothing waits
+    async def pending_lookups(self) -> tuple[int, datetime | None]: ...  # how many, and the oldest's arrival
+    async def inbox_of(self, signature: str) -> list[InboxEntry]: ...
+    async def forget_nonces(self, before: datetime, limit: int) -> int: ...
+    async def cursor(self, address: str) -> Cursor | None: ...
+    async def advance_cursor(self, address: str, cursor: Cursor) -> None: ...  # it never goes back
+
+    async def post_credits(self, proven: Proven) -> Posted: ...  # batched; all that one transaction did
+    async def receipts_of(self, signature: str) -> list[Recorded]: ...
+    async def receipts(self, after: int, limit: int) -> list[Recorded]: ...  # in the order posted
+    async def ledger(
+        self, account: str | None, after: int, limit: int
+    ) -> list[LedgerLine]: ...  # what was credited, oldest first; None: to anybody
+    async def journal(self, after: int, limit: int) -> list[JournalEntry]: ...
+    async def entry_of(self, receipt: Receipt) -> JournalEntry | None: ...
+    async def flows(self) -> Mapping[tuple[str, str], Flows]: ...  # by asset and account of the treasury
+    async def balances(self) -> Mapping[tuple[str, str], int]: ...  # by account of the journal and asset
+
+    async def open_quote(self, new: NewQuote) -> Quote | Closed: ...
+    async def quote(self, account: str, quote_id: str) -> Quote | None: ...
+    async def quotes(self, account: str, limit: int, before: str | None) -> list[Quote]: ...  # newest first
+    async def watched_quotes(
+        self, expired_after: datetime, after: Place | None, limit: int
+    ) -> tuple[list[Quote], Place | None]: ...  # a page of those to look for on the chain, and the next one's
+    async def note_progress(
+        self, sightings: Sequence[QuoteSighting]
+    ) -> int: ...  # quotes that came further: seen, or final
+
+    async def add_instance(self, new: NewInstance) -> GpuInstance: ...
+    async def change_prices(self, gpu_instance_id: str, prices: Sequence[PriceOffer]) -> bool: ...
+    async def instance(self, gpu_instance_id: str) -> GpuInstance | None: ...
+    async def instances(self, limit: int, after: str | None) -> list[GpuInstance]: ...  # oldest first
+    async def suspend_instance(self, gpu_instance_id: str) -> bool: ...  # False: there is none, or it is
+    async def resume_instance(self, gpu_instance_id: str) -> bool: ...  # with the time that was left
+    async def expire_rentals(
+        self, warn_seconds: float, grace_seconds: float, limit: int
+    ) -> Expired: ...  # warns, lets into grace and ends up to `limit` of each
+
+    async def note_anomaly(self, new: NewAnomaly) -> None: ...
+    async def anomalies(self, limit: int, before: str | None) -> list[Anomaly]: ...  # open ones, newest first
+    async def anomaly(self, anomaly_id: str) -> Anomaly | None: ...
+    async def anomalies_of(self, signature: str) -> list[Anomaly]: ...  # resolved ones too, without `raw`
+    async def anomaly_counts(self) -> Mapping[str, int]: ...  # reason -> open ones
+    async def redrive_anomaly(self, anomaly_id: str, terms: Terms) -> Redriven: ...
+    async def resolve_anomaly(
+        self, anomaly_id: str, resolution: str, terms: Terms, quote_id: str | None = None
+    ) -> Resolved: ...  # with a quote, its money is given to that one

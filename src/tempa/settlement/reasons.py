@@ -73,6 +73,15 @@ REASONS: Mapping[str, Reason] = {
         no_reference="The payment names no quote known here. Ask the payer, then allocate or refund it.",
         asset_mismatch="The payment names a quote in another asset. Allocate it by hand or refund it.",
         memo_mismatch="Reference and memo name different quotes. Ask the payer, then allocate it by hand.",
+        dust="The payment is below the floor for its asset, so it waits. Allocate it by hand, or leave it.",
+        instance_rented="The instance went to somebody else before this payment landed. Give it to another"
+        " quote of the payer, or refund it.",
+        instance_suspended="The instance is suspended. Resume it and re-drive, or refund the payment.",
+        price_withdrawn="It came after the price lock, and the instance has no price in this asset any more."
+        " Set one and re-drive, or refund it.",
+        rental_too_long="The payment buys more time than a rental may have. Refund it.",
+        entry_unreadable="An entry of a call holds no transaction's signature. Look at what came; if it was a"
+        " payment, the sweep finds it.",
         several_quotes="The payment names several quotes, and its transfers do not tell what is for which."
         " Allocate it by hand.",
     ),

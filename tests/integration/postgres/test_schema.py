@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from tempa.testing.postgres import PostgresCluster
     from tests.integration.postgres.sessions import Session
 
-SECOND_REVISION = """
+NEXT = SCHEMA_VERSION + 1
+NEXT_REVISION = f"""
 from alembic import op
 from pathlib import Path
 from tempa.adapters.stores.migrations.runner import run_script
-revision = "0002"
-down_revision = "0001"
+revision = "{NEXT:04}"
+down_revision = "{SCHEMA_VERSION:04}"
 def upgrade():
-    run_script(op, 2, Path(__file__).parents[1])
+    run_script(op, {NEXT}, Path(__file__).parents[1])
 """
 
 EVERYTHING = """
@@ -70,12 +71,12 @@ def later(tmp_path: Path) -> Path:
     """The migrations of a release to come: a copy of ours, with room for one more."""
     folder = tmp_path / "migrations"
     shutil.copytree(FOLDER, folder)
-    (folder / "versions" / "0002_more.py").write_text(SECOND_REVISION)
+    (folder / "versions" / f"{NEXT:04}_more.py").write_text(NEXT_REVISION)
     return folder
 
 
 def add(later: Path, script: str) -> None:
-    (later / "sql" / "postgresql" / "0002_more.sql").write_text(script)
+    (later / "sql" / "postgresql" / f"{NEXT:04}_more.sql").write_text(script)
 
 
 async def test_preparing_twice_changes_nothing(empty: str) -> None:
@@ -108,7 +109,7 @@ async def test_a_migrated_schema_is_the_one_from_scratch(empty: str, database: s
 async def test_a_due_migration_is_run_once_by_eight_and_keeps_what_is_there(
     database: str, session: Session, later: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
     await session.run("insert into account (id, created_at) values ('acme', 1)")
     add(later, "alter table account add column plan text;\ncreate table more (x integer);\n")
 
@@ -116,13 +117,13 @@ async def test_a_due_migration_is_run_once_by_eight_and_keeps_what_is_there(
 
     (row,) = await session.rows("select id, created_at, weight, running_max, plan from account")
     assert dict(row) == {"id": "acme", "created_at": 1, "weight": 1.0, "running_max": None, "plan": None}
-    assert await version_of(session.connection) == 2
+    assert await version_of(session.connection) == NEXT
 
 
 async def test_a_migration_that_goes_wrong_changes_nothing(
     database: str, session: Session, later: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
     add(later, "create table more (x integer);\nalter table nowhere add column x integer;\n")
     before = await everything(database)
 
@@ -130,7 +131,7 @@ async def test_a_migration_that_goes_wrong_changes_nothing(
         await prepare(database, later)
 
     assert await everything(database) == before
-    assert await version_of(session.connection) == 1
+    assert await version_of(session.connection) == SCHEMA_VERSION
 
 
 async def test_a_newer_database_is_refused_and_left_alone(database: str, session: Session) -> None:

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SECOND_REVISION = """
+NEXT = SCHEMA_VERSION + 1
+NEXT_REVISION = f"""
 from alembic import op
 from pathlib import Path
 from tempa.adapters.stores.migrations.runner import run_script
-revision = "0002"
-down_revision = "0001"
+revision = "{NEXT:04}"
+down_revision = "{SCHEMA_VERSION:04}"
 def upgrade():
-    run_script(op, 2, Path(__file__).parents[1])
+    run_script(op, {NEXT}, Path(__file__).parents[1])
 """
 
 
@@ -45,7 +46,7 @@ def later(tmp_path: Path) -> Path:
     """The migrations of a release to come: a copy of ours, with room for one more."""
     folder = tmp_path / "migrations"
     shutil.copytree(FOLDER, folder)
-    (folder / "versions" / "0002_more.py").write_text(SECOND_REVISION)
+    (folder / "versions" / f"{NEXT:04}_more.py").write_text(NEXT_REVISION)
     return folder
 
 
@@ -110,12 +111,14 @@ def test_a_due_migration_is_run_and_keeps_what_is_there(
     prepare(path)
     with closing(open_writer(path)) as connection:
         connection.execute("insert into account (id, created_at) values ('acme', 1)")
-    (later / "sql" / "sqlite" / "0002_more.sql").write_text("alter table account add column plan text;\n")
+    (later / "sql" / "sqlite" / f"{NEXT:04}_more.sql").write_text(
+        "alter table account add column plan text;\n"
+    )
 
     with closing(open_writer(path)) as connection:
-        migrate(connection, 1, later)
+        migrate(connection, SCHEMA_VERSION, later)
 
-        assert version_of(connection) == 2
+        assert version_of(connection) == NEXT
         (row,) = connection.execute("select id, created_at, weight, running_max, plan from account")
         assert dict(row) == {"id": "acme", "created_at": 1, "weight": 1.0, "running_max": None, "plan": None}
 
@@ -124,14 +127,14 @@ def test_preparing_migrates_an_older_database(
     path: Path, later: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare(path)
-    (later / "sql" / "sqlite" / "0002_more.sql").write_text("create table more (x integer) strict;\n")
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    (later / "sql" / "sqlite" / f"{NEXT:04}_more.sql").write_text("create table more (x integer) strict;\n")
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
     monkeypatch.setattr(schema.migrate, "__defaults__", (later,))
 
     prepare(path)
 
     with closing(open_writer(path)) as connection:
-        assert version_of(connection) == 2
+        assert version_of(connection) == NEXT
         assert ("table", "more", "more", "CREATE TABLE more (x integer) strict") in tables(connection)
 
 
@@ -152,15 +155,15 @@ def test_a_migration_that_goes_wrong_changes_nothing(
     path: Path, later: Path, script: str, error: type[Exception]
 ) -> None:
     prepare(path)
-    (later / "sql" / "sqlite" / "0002_more.sql").write_text(script)
+    (later / "sql" / "sqlite" / f"{NEXT:04}_more.sql").write_text(script)
     with closing(open_writer(path)) as connection:
         connection.execute("pragma foreign_keys = off")
         before = tables(connection)
 
         with pytest.raises(error, match=r"job|api_key"):
-            migrate(connection, 1, later)
+            migrate(connection, SCHEMA_VERSION, later)
 
-        assert version_of(connection) == 1
+        assert version_of(connection) == SCHEMA_VERSION
         assert tables(connection) == before
         assert not connection.in_transaction
         assert connection.execute("select count(*) from api_key").fetchone()[0] == 0

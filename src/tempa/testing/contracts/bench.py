@@ -11,6 +11,7 @@ from tempa.core.accounts import AccountStore, KeyStore
 from tempa.core.ids import new_id
 from tempa.jobs.model import Canceled, CancelOutcome, Failed, Status, Verdict
 from tempa.jobs.ports import JobStore
+from tempa.settlement.ports import SettlementStore
 from tempa.testing.contracts.samples import (
     ACCOUNT,
     BAD_FILLET,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 ROOMY = 10_000  # slots
 
 
-class Store(JobStore, WebhookStore, KeyStore, AccountStore, Protocol):
-    """The four ports in one, as the database adapters offer them."""
+class Store(JobStore, WebhookStore, SettlementStore, KeyStore, AccountStore, Protocol):
+    """The five ports in one, as the database adapters offer them."""
 
 
 Grant = Callable[[str, float, int | None], Awaitable[None]]

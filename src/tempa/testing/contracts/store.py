@@ -1,4 +1,4 @@
-"""The whole contract of a store: `JobStore`, `WebhookStore`, `KeyStore` and `AccountStore` in one object."""
+"""The whole contract of a store: jobs, webhooks, settlement, keys and accounts in one object."""
 
 from __future__ import annotations
 
@@ -39,12 +39,20 @@ from tempa.testing.contracts.outcomes import OutcomesAtOnceContract
 from tempa.testing.contracts.pacing import EndpointLimitContract, RecoveryPaceContract
 from tempa.testing.contracts.retention import PruneBoundContract, PruneJobsContract, TombstoneContract
 from tempa.testing.contracts.second_rounds import OvertakenContract, OwedContract
+from tempa.testing.contracts.settlement_histories import HistoryContract
+from tempa.testing.contracts.settlement_inbox import InboxContract
+from tempa.testing.contracts.settlement_ledger import JournalContract, LedgerContract
+from tempa.testing.contracts.settlement_posting import PostingContract, PriceContract
+from tempa.testing.contracts.settlement_quotes import QuoteContract
+from tempa.testing.contracts.settlement_rentals import ExpiryContract, OneRenterContract
+from tempa.testing.contracts.settlement_suspense import SuspenseContract
 from tempa.testing.contracts.told_of_others import ToldOfOthersContract
 
 __all__ = [
     "AccountStoreContract",
     "JobStoreContract",
     "KeyStoreContract",
+    "SettlementStoreContract",
     "Store",
     "StoreBench",
     "WebhookStoreContract",
@@ -112,6 +120,21 @@ class WebhookStoreContract(
     NoticeRetentionContract,
 ):
     """Endpoints, deliveries and dead letters. Asks for the fixture `bench`."""
+
+
+class SettlementStoreContract(
+    InboxContract,
+    QuoteContract,
+    PostingContract,
+    PriceContract,
+    SuspenseContract,
+    OneRenterContract,
+    ExpiryContract,
+    LedgerContract,
+    JournalContract,
+    HistoryContract,
+):
+    """The inbox, the ledger, quotes and rentals. Asks for the fixture `bench`."""
 
 
 class KeyStoreContract(KeyContract):

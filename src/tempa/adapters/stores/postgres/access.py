@@ -44,7 +44,7 @@ class _CountingAdapter(AsyncPGAdapter):
 
 SQL: Any = load_queries("postgres", _CountingAdapter)
 
-_LOCKS = frozenset({"lock_claims", "lock_feed", "lock_deliveries"})
+_LOCKS = frozenset({"lock_claims", "lock_feed", "lock_deliveries", "lock_ledger"})
 """Statements without parameters that only wait: a transaction that begins with one begins by it."""
 
 

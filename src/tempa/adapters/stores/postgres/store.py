@@ -1,4 +1,4 @@
-"""The shared store: jobs, deliveries and keys in one PostgreSQL database."""
+"""The shared store: jobs, deliveries, payments and keys in one PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ADMISSION_TRIES = 5  # the second one succeeds, unless the statement and binds(
 
 
 class PostgresStore(PostgresAccess, Commands):
-    """The four ports in one database, for any number of processes."""
+    """The five ports in one database, for any number of processes."""
 
     @classmethod
     async def open(cls, address: Address, *, wake: Wake, clock: Clock | None = None) -> Self:
@@ -54,6 +54,8 @@ class PostgresStore(PostgresAccess, Commands):
         await self._admissions.finish()
         await self._settlements.finish()
         await self._outcomes.finish()
+        await self._calls.finish()
+        await self._postings.finish()
         await self._pool.close()
 
     async def admit(self, new: NewJob) -> Admission:

@@ -64,6 +64,10 @@ _ROWS = {
         rows.beat,
         rows.open_delivery_attempts,
         rows.end_delivery_attempts,
+        rows.insert_nonces,
+        rows.insert_signatures,
+        rows.insert_receipts,
+        rows.insert_outflows,
     )
 }
 

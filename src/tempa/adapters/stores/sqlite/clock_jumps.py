@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
-from tempa.core.work import DELIVERIES, lane_topic
+from tempa.core.work import DELIVERIES, INBOX, lane_topic
 
 if TYPE_CHECKING:
     from tempa.adapters.stores.commands.flow import Flow
@@ -32,10 +32,13 @@ def _set_back(milliseconds: int) -> Flow[Done[int]]:
     jump = {"now": moment.now, "by": milliseconds}
     deliveries = yield ASK.set_back_deliveries(**jump)
     endpoints = yield ASK.set_back_endpoints(**jump)
+    lookups = yield ASK.set_back_inbox(**jump)
     jobs = yield ASK.set_back_jobs(**jump)
     topics = {lane_topic(job["lane"]) for job in jobs}
     if deliveries or endpoints:
         topics.add(DELIVERIES)
+    if lookups:
+        topics.add(INBOX)
     return Done(deliveries + len(jobs), tuple(topics))
 
 

@@ -8,7 +8,7 @@ from tempa.adapters.stores.sql import encode
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def start_jobs(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -65,6 +65,32 @@ def end_delivery_attempts(
 ) -> list[Any]:
     """End these attempts; a row for each that was not fenced off."""
     return list(sql.end_delivery_attempts(connection, endings=encode(rows)))
+
+
+def insert_nonces(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """A row for each nonce that was not used before."""
+    return _returned(sql.insert_nonce(connection, **row) for row in rows)
+
+
+def insert_signatures(
+    sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """A row for each signature that its source had not told of before."""
+    return _returned(sql.insert_signature(connection, **row) for row in rows)
+
+
+def insert_receipts(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """A row for each receipt that was not posted before."""
+    return _returned(sql.insert_receipt(connection, **row) for row in rows)
+
+
+def insert_outflows(sql: Any, connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """A row for each outflow that was not posted before."""
+    return _returned(sql.insert_outflow(connection, **row) for row in rows)
+
+
+def _returned(rows: Iterable[Any]) -> list[Any]:
+    return [row for row in rows if row is not None]
 
 
 _LEASE = ("worker", "now", "lease_until")

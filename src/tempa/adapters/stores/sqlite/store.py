@@ -1,4 +1,4 @@
-"""The embedded store: jobs, deliveries and keys in one SQLite file."""
+"""The embedded store: jobs, deliveries, payments and keys in one SQLite file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READERS = 4  # reads take well under a millisecond; more threads would only figh
 
 
 class SqliteStore(SqliteAccess, DirectPart, ClockJumpsPart, Commands):
-    """`JobStore`, `WebhookStore` and `KeyStore` in one file.
+    """`JobStore`, `WebhookStore`, `SettlementStore`, `KeyStore` and `AccountStore` in one file.
 
     Only one process may have it open: hold the directory's `DirectoryLock` first, and call
     `void_leases` and `void_delivery_leases` before anything is claimed. It goes by the clock of this
@@ -49,6 +49,8 @@ class SqliteStore(SqliteAccess, DirectPart, ClockJumpsPart, Commands):
     async def close(self) -> None:
         """Finish what was asked for, then stop. Everything asked afterwards raises StoreUnavailable."""
         await self._outcomes.finish()
+        await self._calls.finish()
+        await self._postings.finish()
         await self._readers.close()
         await self._writer.close()
 

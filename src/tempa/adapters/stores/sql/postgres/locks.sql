@@ -1,6 +1,6 @@
 -- Locks that last until their transaction ends. The first number is ours among all who use this database
 -- (four letters of "tempa"); the second stands for a name: 0 the schema, 1 claims, 2 the feed, 3
--- deliveries, 4 registrations. A client that stops in the middle loses its transaction after a few seconds, and the
+-- deliveries, 4 registrations, 5 the ledger. A client that stops in the middle loses its transaction after a few seconds, and the
 -- lock with it (idle_in_transaction_session_timeout).
 
 -- name: lock_claims()$
@@ -19,6 +19,10 @@ select pg_advisory_xact_lock(1952804976, 3);
 -- name: lock_registrations()$
 -- One endpoint is registered at a time: how many an account has is then exact.
 select pg_advisory_xact_lock(1952804976, 4);
+
+-- name: lock_ledger()$
+-- One posting at a time: each entry of the journal hangs on the one before it.
+select pg_advisory_xact_lock(1952804976, 5);
 
 -- name: job_for_update(job_id)^
 -- A job that nobody changes until this transaction ends.

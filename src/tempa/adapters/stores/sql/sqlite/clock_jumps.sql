@@ -14,6 +14,10 @@ select max(
 -- Those in flight too: one whose lease runs out waits for the time that it was due at.
 update delivery set next_at = max(:now, next_at - :by) where finished_at is null and next_at > :now;
 
+-- name: set_back_inbox(now, by)!
+-- Lookups of payments, those under way too.
+update inbox set next_at = max(next_at - :by, :now) where state = 'pending' and next_at > :now;
+
 -- name: set_back_endpoints(now, by)!
 -- Both in the same way, so that line_at is what would be reckoned anew from the rest (rejoin_line).
 update endpoint

@@ -16,6 +16,10 @@ select 1;
 -- One endpoint is registered at a time.
 select 1;
 
+-- name: lock_ledger()$
+-- One posting at a time.
+select 1;
+
 -- name: job_for_update(job_id)^
 -- A job that nobody changes until this transaction ends.
 select * from job where id = :job_id;

@@ -1,0 +1,209 @@
+"""The inbox: what was heard of payments is on disk before anybody is told so, and looked up afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tempa.adapters.stores.commands.anomalies import note_all
+from tempa.adapters.stores.commands.batches import Batches
+from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
+from tempa.adapters.stores.sql.settlement_rows import inbox_entry_from, time_from
+from tempa.core.clock import from_ms, to_ms
+from tempa.core.ids import new_id
+from tempa.core.work import INBOX
+from tempa.settlement.anomalies import NewAnomaly, lookup_key, of_entry
+from tempa.settlement.inbox import Cursor, InboxClaim, InboxState, TakenIn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from tempa.adapters.stores.commands.flow import Flow
+    from tempa.settlement.inbox import InboxEnding, InboxEntry, Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An incoming call, and what it is kept under if something of it is new."""
+
+    id: str
+    incoming: Incoming
+
+    @property
+    def nonce(self) -> tuple[str, str] | None:
+        return None if self.incoming.nonce is None else (self.incoming.source, self.incoming.nonce)
+
+
+class InboxPart(Access):
+    """`SettlementStore`: the inbox. An adapter that closes waits for `_calls` first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: Batches[_Call, TakenIn] = Batches(self._take_in_all, lambda call: call.nonce or call.id)
+
+    async def take_in(self, incoming: Incoming) -> TakenIn:
+        """Keep what is new of it; durable when it returns. Each (source, signature) is taken in once."""
+        return await self._calls.do(_Call(new_id("call"), incoming))
+
+    async def _take_in_all(self, batch: Sequence[_Call]) -> list[TakenIn]:
+        return await self._write(take_in_all, batch)
+
+    async def claim_inbox(self, limit: int, lease_seconds: float) -> list[InboxClaim]:
+        """Up to `limit` signatures that are due. They are due again when the lease is over."""
+        return await self._write(_claim, limit, lease_seconds)
+
+    async def settle_inbox(self, endings: Sequence[InboxEnding]) -> None:
+        """What lookups came to where nothing is credited; of all sources that told of a signature."""
+        await self._write(_settle, endings)
+
+    async def free_inbox(self) -> int:
+        """Lookups of an instance that is dead are due again; how many entries."""
+        return await self._write(_free)
+
+    async def next_lookup(self) -> datetime | None:
+        """When the next is due; None: nothing waits."""
+        return await self._read(_next_lookup)
+
+    async def pending_lookups(self) -> tuple[int, datetime | None]:
+        """How many entries wait, and when the oldest of them came."""
+        return await self._read(_pending)
+
+    async def inbox_of(self, signature: str) -> list[InboxEntry]:
+        """A signature as each source told of it."""
+        return await self._read(_of, signature)
+
+    async def forget_nonces(self, before: datetime, limit: int) -> int:
+        """Drop up to `limit` nonces used before then; how many there were."""
+        return await self._write(_forget_nonces, to_ms(before), limit)
+
+    async def cursor(self, address: str) -> Cursor | None:
+        """How far an account's history was read."""
+        return await self._read(_cursor, address)
+
+    async def advance_cursor(self, address: str, cursor: Cursor) -> None:
+        """An account's history was read so far. It never goes back."""
+        await self._write(_advance, address, cursor)
+
+
+def take_in_all(batch: Sequence[_Call]) -> Flow[Done[list[TakenIn]]]:
+    """Nonces first: of a replay nothing is written."""
+    moment = yield MOMENT
+    now = moment.now
+    used = [{"source": call.nonce[0], "nonce": call.nonce[1], "seen_at": now} for call in batch if call.nonce]
+    fresh = {(row["source"], row["nonce"]) for row in (yield ASK.insert_nonces(used))}
+    heard = [call for call in batch if call.nonce is None or call.nonce in fresh]
+    rows = yield ASK.insert_signatures([row for call in heard for row in _signature_rows(call, now)])
+    accepted = Counter(row["call_id"] for row in rows)
+    kept = [call for call in heard if accepted[call.id] or call.incoming.rejected]
+    yield ASK.insert_calls([_call_row(call, now) for call in kept])
+    yield from note_all([anomaly for call in kept for anomaly in _rejections(call)], now)
+    answers = [_taken_in(call, accepted[call.id], is_replay=call not in heard) for call in batch]
+    return Done(answers, (INBOX,) if accepted else ())
+
+
+def _taken_in(call: _Call, accepted: int, *, is_replay: bool) -> TakenIn:
+    if is_replay:
+        return TakenIn(is_replay=True)
+    return TakenIn(accepted, len(call.incoming.signatures) - accepted)
+
+
+def _signature_rows(call: _Call, now: int) -> Iterator[dict[str, Any]]:
+    for signature in call.incoming.signatures:
+        row = {"source": call.incoming.source, "signature": signature, "call_id": call.id}
+        yield {**row, "received_at": now}
+
+
+def _call_row(call: _Call, now: int) -> dict[str, Any]:
+    return {"id": call.id, "source": call.incoming.source, "raw": call.incoming.raw, "received_at": now}
+
+
+def _rejections(call: _Call) -> Iterator[NewAnomaly]:
+    for rejected in call.incoming.rejected:
+        yield of_entry(call.id, call.incoming.source, rejected)
+
+
+def _claim(limit: int, lease_seconds: float) -> Flow[Done[list[InboxClaim]]]:
+    moment = yield MOMENT
+    until = moment.now + round(lease_seconds * 1000)
+    rows = yield ASK.claim_inbox(now=moment.now, lease_until=until, limit=limit)
+    return Done(list(_claims(rows)))
+
+
+def _claims(rows: Iterable[Any]) -> Iterator[InboxClaim]:
+    """One a signature, whoever told of it; the first that did first."""
+    by_signature: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: row["received_at"]):
+        by_signature.setdefault(row["signature"], []).append(row)
+    for signature, told in by_signature.items():
+        yield InboxClaim(
+            signature=signature,
+            received_at=from_ms(told[0]["received_at"]),
+            attempts=max(row["attempts"] for row in told),
+        )
+
+
+def _settle(endings: Sequence[InboxEnding]) -> Flow[Done[None]]:
+    moment = yield MOMENT
+    yield ASK.settle_inbox([_ending_row(ending, moment.now) for ending in endings])
+    yield from note_all([_shown(ending) for ending in endings if ending.is_shown], moment.now)
+    return Done(None)
+
+
+def _ending_row(ending: InboxEnding, now: int) -> dict[str, Any]:
+    pending = ending.state is InboxState.PENDING
+    assert pending or ending.state is InboxState.TERMINAL, "credits are posted"
+    return {
+        "signature": ending.signature,
+        "state": ending.state,
+        "reason": ending.reason,
+        "spent": int(ending.spends_attempt),
+        "next_at": now + round(ending.delay_seconds * 1000) if pending else None,
+        "settled_at": None if pending else now,
+    }
+
+
+def _shown(ending: InboxEnding) -> NewAnomaly:
+    return NewAnomaly(
+        key=lookup_key(ending.signature),
+        reason=ending.reason,
+        signature=ending.signature,
+        detail=ending.detail,
+    )
+
+
+def _free() -> Flow[Done[int]]:
+    moment = yield MOMENT
+    freed = yield ASK.free_inbox(now=moment.now)
+    return Done(freed)
+
+
+def _next_lookup() -> Flow[datetime | None]:
+    return time_from((yield ASK.next_lookup()))
+
+
+def _pending() -> Flow[tuple[int, datetime | None]]:
+    row = yield ASK.pending_lookups()
+    return row["entries"], time_from(row["oldest"])
+
+
+def _of(signature: str) -> Flow[list[InboxEntry]]:
+    rows = yield ASK.inbox_of(signature=signature)
+    return [inbox_entry_from(row) for row in rows]
+
+
+def _forget_nonces(before: int, limit: int) -> Flow[Done[int]]:
+    forgotten = yield ASK.forget_nonces(before=before, limit=limit)
+    return Done(forgotten)
+
+
+def _cursor(address: str) -> Flow[Cursor | None]:
+    row = yield ASK.cursor_of(address=address)
+    return None if row is None else Cursor(row["slot"], row["signature"])
+
+
+def _advance(address: str, cursor: Cursor) -> Flow[Done[None]]:
+    moment = yield MOMENT
+    yield ASK.advance_cursor(address=address, slot=cursor.slot, signature=cursor.signature, now=moment.now)
+    return Done(None)

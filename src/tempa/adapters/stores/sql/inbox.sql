@@ -1,0 +1,43 @@
+-- What was heard of payments. Written in batches: sqlite/inbox.sql and postgres/inbox.sql.
+
+-- name: free_inbox(now)!
+-- The lookups that were under way died with the process before.
+update inbox set leased = 0, next_at = :now where state || '' = 'pending' and leased = 1 and next_at > :now;
+
+-- name: inbox_of(signature)
+-- As each source told of it.
+select * from inbox where signature = :signature order by number;
+
+-- name: requeue_inbox(signature, now)!
+-- A person asks to look again, whatever came of it before: beside a receipt there may be money that was not
+-- credited, and what is in the ledger is not posted twice.
+update inbox
+set state = 'pending', reason = null, settled_at = null, next_at = :now, attempts = 0, leased = 0
+where signature = :signature;
+
+-- name: next_lookup()$
+-- When the next signature is to be looked up; null: none is.
+select next_at from inbox where state = 'pending' order by next_at, number limit 1;
+
+-- name: pending_lookups()^
+-- How many wait, and since when the one that waits longest.
+select count(*) as entries, min(received_at) as oldest from inbox where state = 'pending';
+
+-- name: forget_nonces(before, limit)!
+-- What no window takes any more.
+delete from nonce
+where (source, nonce) in (
+    select old.source, old.nonce from nonce as old where old.seen_at < :before order by old.seen_at limit :limit
+);
+
+-- name: cursor_of(address)^
+-- How far an account's history was read.
+select slot, signature from cursor where address = :address;
+
+-- name: advance_cursor(address, slot, signature, now)!
+-- It never goes back: of two sweeps the one that is further counts.
+insert into cursor (address, slot, signature, updated_at)
+values (:address, :slot, :signature, :now)
+on conflict (address) do update
+set slot = excluded.slot, signature = excluded.signature, updated_at = excluded.updated_at
+where cursor.slot < excluded.slot;

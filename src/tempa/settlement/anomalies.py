@@ -1,0 +1,102 @@
+"""What a person has to look at: money in suspense, calls that were forged, lookups that came to nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tempa.settlement.ingress import Rejected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAnomaly:
+    """One to be noted. The same `key` is the same anomaly: it is counted, and open again.
+
+    - `reason`: a code of `reasons`, or what is wrong with a call.
+    - `raw`: a sample of what came, if it is nowhere else.
+    - `call_id`: the call that is kept with it, else.
+    - `asset`, `account`, `amount`: of money: of which asset, in which account of the treasury, base units.
+    - `receipt`: the number of the receipt whose money, or a part of it, waits here.
+    """
+
+    key: str
+    reason: str
+    source: str | None = None
+    signature: str | None = None
+    detail: str = ""
+    raw: bytes | None = None
+    call_id: str | None = None
+    asset: str | None = None
+    account: str | None = None
+    amount: int | None = None
+    receipt: int | None = None
+    quote_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """One as it stands. `raw` is what came, where it was kept; `resolution` says what became of it."""
+
+    id: str
+    key: str
+    reason: str
+    source: str | None
+    signature: str | None
+    detail: str
+    raw: bytes | None
+    asset: str | None
+    account: str | None
+    amount: int | None
+    receipt: int | None
+    quote_id: str | None
+    count: int
+    created_at: datetime
+    seen_at: datetime  # the latest time
+    resolved_at: datetime | None
+    resolution: str | None
+
+
+class Redriven(StrEnum):
+    """What a re-drive came to."""
+
+    UNKNOWN = "unknown"  # there is no such anomaly, or it is resolved
+    REQUEUED = "requeued"  # the chain is asked again
+    CREDITED = "credited"  # the money in suspense has found its quote
+    WAITING = "waiting"  # it waits still: the anomaly says why
+
+
+class Resolved(NamedTuple):
+    """A person's act. `anomaly` as it stands then, None: unknown; `refusal`: why the money was not given."""
+
+    anomaly: Anomaly | None
+    refusal: str | None = None
+
+
+def of_entry(call_id: str, source: str, rejected: Rejected) -> NewAnomaly:
+    """An entry of a call that no signature could be taken from; what came is kept with the call."""
+    return NewAnomaly(
+        key=f"entry:{call_id}:{rejected.place}",
+        reason="entry_unreadable",
+        source=source,
+        detail=f"{rejected.place}: {rejected.reason}",
+        call_id=call_id,
+    )
+
+
+def lookup_key(signature: str) -> str:
+    """Of what a lookup came to, while nothing is credited."""
+    return f"lookup:{signature}"
+
+
+def stray_key(signature: str, asset: str, account: str) -> str:
+    """Of money that is not credited at all."""
+    return f"stray:{signature}:{asset}:{account}"
+
+
+def suspense_key(receipt: int, quote_id: str | None) -> str:
+    """Of a receipt's money, or the part of it that was meant for a quote, which waits in suspense."""
+    return f"suspense:{receipt}:{quote_id or ''}"

@@ -1,0 +1,225 @@
+"""Contract of the inbox: on disk before it is told so, once a source, looked up until it is settled."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tempa.core.work import INBOX
+from tempa.settlement.inbox import Cursor, InboxEnding, InboxState, TakenIn
+from tempa.settlement.ingress import Rejected
+from tempa.testing.contracts.samples import LEASE_SECONDS
+from tempa.testing.contracts.settlement_steps import (
+    a_quote,
+    a_receipt,
+    a_signature,
+    an_address,
+    an_instance,
+    heard,
+    proven,
+)
+
+if TYPE_CHECKING:
+    from tempa.testing.contracts.bench import StoreBench
+
+
+def pending(signature: str, delay_seconds: float, **how: object) -> InboxEnding:
+    """It cannot be seen yet."""
+    given = {"reason": "not_found_yet", "is_shown": False, **how}
+    return InboxEnding(signature=signature, state=InboxState.PENDING, delay_seconds=delay_seconds, **given)  # type: ignore[arg-type]
+
+
+class InboxContract:
+    """Taking in, claiming and settling."""
+
+    async def test_a_signature_is_taken_in_once_a_source(self, bench: StoreBench) -> None:
+        first, second, third = a_signature(), a_signature(), a_signature()
+
+        async with bench.expect_ring(INBOX):
+            assert await bench.store.take_in(heard(first, second)) == TakenIn(2, 0)
+        async with bench.expect_silence(INBOX):
+            assert await bench.store.take_in(heard(second, first)) == TakenIn(0, 2)
+        assert await bench.store.take_in(heard(second, third)) == TakenIn(1, 1)
+        assert await bench.store.take_in(heard(first, source="websocket")) == TakenIn(1, 0)
+
+        told = await bench.store.inbox_of(first)
+        assert [(entry.source, entry.state) for entry in told] == [
+            ("helius", InboxState.PENDING),
+            ("websocket", InboxState.PENDING),
+        ]
+
+    async def test_of_many_calls_at_once_one_is_first(self, bench: StoreBench) -> None:
+        signatures = [a_signature() for _ in range(5)]
+
+        answers = await asyncio.gather(*(bench.store.take_in(heard(*signatures)) for _ in range(64)))
+
+        assert sum(answer.accepted for answer in answers) == 5
+        assert sum(answer.duplicates for answer in answers) == 63 * 5
+
+    async def test_a_signature_twice_in_one_call_counts_once(self, bench: StoreBench) -> None:
+        signature = a_signature()
+
+        assert await bench.store.take_in(heard(signature, signature)) == TakenIn(1, 1)
+
+    async def test_a_nonce_is_good_for_one_call(self, bench: StoreBench) -> None:
+        first, second = a_signature(), a_signature()
+
+        assert await bench.store.take_in(heard(first, nonce="n-1")) == TakenIn(1, 0)
+        assert await bench.store.take_in(heard(second, nonce="n-1")) == TakenIn(is_replay=True)
+        assert await bench.store.take_in(heard(second, nonce="n-1", source="quicknode")) == TakenIn(1, 0)
+
+        assert [entry.source for entry in await bench.store.inbox_of(second)] == ["quicknode"]
+
+    async def test_of_a_nonce_used_at_once_one_call_is_heard(self, bench: StoreBench) -> None:
+        calls = [heard(a_signature(), nonce="n-2") for _ in range(8)]
+
+        answers = await asyncio.gather(*(bench.store.take_in(call) for call in calls))
+
+        assert sorted(answer.is_replay for answer in answers) == [False] + [True] * 7
+
+    async def test_nonces_are_forgotten_behind_their_window(self, bench: StoreBench) -> None:
+        await bench.store.take_in(heard(nonce="old"))
+        bench.clock.advance(600)
+        await bench.store.take_in(heard(nonce="new"))
+        edge = bench.clock.now() - timedelta(seconds=300)
+
+        assert await bench.store.forget_nonces(edge, 10) == 1
+
+        assert not (await bench.store.take_in(heard(nonce="old"))).is_replay
+        assert (await bench.store.take_in(heard(nonce="new"))).is_replay
+
+    async def test_a_broken_entry_is_shown_with_what_came_and_harms_no_neighbour(
+        self, bench: StoreBench
+    ) -> None:
+        signature = a_signature()
+        call = heard(signature, rejected=(Rejected("/1", "no signature \x00 in \ud800it"),))
+
+        assert await bench.store.take_in(call) == TakenIn(1, 0)
+
+        (anomaly,) = await bench.store.anomalies(10, None)
+        assert (anomaly.reason, anomaly.source, anomaly.raw) == ("entry_unreadable", "helius", call.raw)
+        assert "/1" in anomaly.detail
+        assert [claim.signature for claim in await bench.store.claim_inbox(10, LEASE_SECONDS)] == [signature]
+
+    async def test_a_claim_leases_what_has_waited_longest(self, bench: StoreBench) -> None:
+        signatures = [a_signature() for _ in range(3)]
+        for signature in signatures:
+            await bench.store.take_in(heard(signature))
+            bench.clock.advance(1)
+        await bench.store.take_in(heard(signatures[0], source="sweep"))
+
+        first = await bench.store.claim_inbox(2, LEASE_SECONDS)
+        second = await bench.store.claim_inbox(2, LEASE_SECONDS)
+
+        assert [claim.signature for claim in first] == signatures[:2]
+        assert [claim.signature for claim in second] == signatures[2:]
+        assert await bench.store.claim_inbox(2, LEASE_SECONDS) == []
+        bench.let_lapse()
+        again = await bench.store.claim_inbox(10, LEASE_SECONDS)
+        assert {claim.signature for claim in again} == set(signatures)
+
+    async def test_two_claims_at_once_share_the_work(self, bench: StoreBench) -> None:
+        signatures = {a_signature() for _ in range(40)}
+        await bench.store.take_in(heard(*signatures))
+
+        claims = await asyncio.gather(*(bench.store.claim_inbox(10, LEASE_SECONDS) for _ in range(4)))
+        claims.append(await bench.store.claim_inbox(40, LEASE_SECONDS))  # passed over by all of them
+
+        taken = [claim.signature for claim in chain.from_iterable(claims)]
+        assert sorted(taken) == sorted(signatures)
+
+    async def test_lookups_of_a_dead_instance_are_due_at_once(self, bench: StoreBench) -> None:
+        signature, waiting = a_signature(), a_signature()
+        await bench.store.take_in(heard(signature, waiting))
+        await bench.store.claim_inbox(2, LEASE_SECONDS)
+        await bench.store.settle_inbox([pending(waiting, 20.0)])
+
+        assert await bench.store.free_inbox() == 1
+
+        assert [claim.signature for claim in await bench.store.claim_inbox(2, LEASE_SECONDS)] == [signature]
+
+    async def test_what_is_pending_comes_again_and_counts_what_was_spoiled(self, bench: StoreBench) -> None:
+        signature = a_signature()
+        await bench.store.take_in(heard(signature))
+        received_at = bench.clock.now()
+        assert await bench.store.next_lookup() == received_at
+        assert await bench.store.pending_lookups() == (1, received_at)
+        await bench.store.claim_inbox(1, LEASE_SECONDS)
+
+        await bench.store.settle_inbox([pending(signature, 4.0, reason="node_timeout", spends_attempt=True)])
+
+        assert await bench.store.next_lookup() == received_at + timedelta(seconds=4)
+        assert await bench.store.claim_inbox(1, LEASE_SECONDS) == []
+        bench.clock.advance(4)
+        (claim,) = await bench.store.claim_inbox(1, LEASE_SECONDS)
+        assert (claim.signature, claim.attempts, claim.received_at) == (signature, 1, received_at)
+        assert await bench.store.anomalies(10, None) == []
+
+    async def test_what_is_final_is_shown_and_not_looked_up_again(self, bench: StoreBench) -> None:
+        signature = a_signature()
+        await bench.store.take_in(heard(signature))
+        await bench.store.take_in(heard(signature, source="sweep"))
+        ending = InboxEnding(
+            signature=signature, state=InboxState.TERMINAL, reason="transaction_failed", detail="Custom 1"
+        )
+
+        await bench.store.settle_inbox([ending])
+
+        assert await bench.store.next_lookup() is None
+        assert await bench.store.pending_lookups() == (0, None)
+        told = await bench.store.inbox_of(signature)
+        assert [(entry.state, entry.reason) for entry in told] == [
+            (InboxState.TERMINAL, "transaction_failed")
+        ] * 2
+        (anomaly,) = await bench.store.anomalies_of(signature)
+        assert (anomaly.reason, anomaly.detail, anomaly.count) == ("transaction_failed", "Custom 1", 1)
+
+    async def test_what_could_not_be_seen_is_cleared_when_it_lands(self, bench: StoreBench) -> None:
+        quote = await a_quote(bench, await an_instance(bench))
+        receipt = a_receipt(bench, quote, 7_200)
+        await bench.store.take_in(heard(receipt.signature))
+        for _ in range(2):
+            await bench.store.settle_inbox([pending(receipt.signature, 0.0, is_shown=True)])
+        (noted,) = await bench.store.anomalies(10, None)
+        assert (noted.reason, noted.count) == ("not_found_yet", 2)
+
+        await bench.store.post_credits(proven(receipt))
+
+        assert await bench.store.anomalies(10, None) == []
+        (cleared,) = await bench.store.anomalies_of(receipt.signature)
+        assert cleared.resolution == "credited"
+        (entry,) = await bench.store.inbox_of(receipt.signature)
+        assert entry.state is InboxState.CREDITED
+
+    async def test_a_late_failure_does_not_undo_a_credit(self, bench: StoreBench) -> None:
+        quote = await a_quote(bench, await an_instance(bench))
+        receipt = a_receipt(bench, quote, 7_200)
+        await bench.store.take_in(heard(receipt.signature))
+        await bench.store.post_credits(proven(receipt))
+
+        await bench.store.settle_inbox([pending(receipt.signature, 1.0)])
+
+        assert (await bench.store.inbox_of(receipt.signature))[0].state is InboxState.CREDITED
+        assert await bench.store.next_lookup() is None
+
+    async def test_what_another_source_led_to_a_credit_is_not_looked_up(self, bench: StoreBench) -> None:
+        quote = await a_quote(bench, await an_instance(bench))
+        receipt = a_receipt(bench, quote, 7_200)
+        await bench.store.take_in(heard(receipt.signature))
+        await bench.store.post_credits(proven(receipt))
+
+        assert await bench.store.take_in(heard(receipt.signature, source="sweep")) == TakenIn(1, 0)
+
+        assert await bench.store.next_lookup() is None
+
+    async def test_a_cursor_never_goes_back(self, bench: StoreBench) -> None:
+        address = an_address()
+        assert await bench.store.cursor(address) is None
+        far, near = Cursor(900, a_signature()), Cursor(899, a_signature())
+
+        for cursor in (near, far, near):
+            await bench.store.advance_cursor(address, cursor)
+
+        assert await bench.store.cursor(address) == far
