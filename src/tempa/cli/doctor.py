@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -59,11 +59,20 @@ def effective(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def _shown(name: str, value: Any) -> Any:
-    from tempa.wiring.settings import SECRET_SETTINGS, URL_SETTINGS
+    from tempa.wiring.settings import NODE_SETTINGS, SECRET_SETTINGS, URL_SETTINGS
 
+    if name in NODE_SETTINGS:
+        return [_place(url) for url in value] if isinstance(value, list) else _place(value)
     if name in URL_SETTINGS:
         return _without_passwords(value)
     return _MASK if name in SECRET_SETTINGS and value else value
+
+
+def _place(url: str) -> str:
+    """Scheme, host and port of a node: its key may stand anywhere behind, or before."""
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    return url if url.rstrip("/") in {"", shown} else f"{shown}/{_MASK}"
 
 
 def _without_passwords(url: str) -> str:

@@ -120,7 +120,7 @@ class Quorum:
     def __init__(self, nodes: Sequence[Chain], treasury: Treasury, rule: Rule) -> None:
         assert nodes, "there is a node to ask"
         assert len({node.name for node in nodes}) == len(nodes), "a node that counts twice is no quorum"
-        self._nodes = tuple(nodes)
+        self.nodes = tuple(nodes)
         self._rule = rule
         self.treasury = treasury
         self.excluded: dict[str, str] = {node.name: "wrong_cluster" for node in nodes}  # until `look`
@@ -129,13 +129,13 @@ class Quorum:
     @property
     def usable(self) -> tuple[Chain, ...]:
         """The nodes that may be asked now, by preference."""
-        return tuple(node for node in self._nodes if node.name not in self.excluded)
+        return tuple(node for node in self.nodes if node.name not in self.excluded)
 
     async def look(self) -> None:
         """See which nodes serve the right chain and are not behind. Call it at start, then regularly."""
         excluded: dict[str, str] = {}
         slots: dict[str, int] = {}
-        for node in self._nodes:
+        for node in self.nodes:
             slot = await self._slot(node)
             if isinstance(slot, Trouble):
                 excluded[node.name] = slot.reason
@@ -149,7 +149,7 @@ class Quorum:
         """Verify one transaction, on as many nodes as its value asks for."""
         if not is_signature(signature):  # a node would call it our fault, an alarm
             return Agreed(Verdict(signature=signature, reason="invalid_signature"), ())
-        poll = _Poll(signature, self.treasury, self._rule, len(self._nodes))
+        poll = _Poll(signature, self.treasury, self._rule, len(self.nodes))
         for nodes in self._waves():
             answers = await asyncio.gather(*(node.get_transaction(signature) for node in nodes))
             for node, answer in zip(nodes, answers, strict=True):

@@ -46,6 +46,7 @@ REASONS: Mapping[str, Reason] = {
         node_behind="The node is behind the others. It is left out until it has caught up.",
         answer_unreadable="The node's answer is no transaction that can be read. Tempa asks again.",
         answer_mismatch="The node answered with another transaction than asked for. Tempa asks again.",
+        lookup_failed="Looking it up broke, by a fault of Tempa's own: its log says how. Tempa tries again.",
         meta_missing="The node has the transaction without its balances. Tempa asks another one.",
         nodes_too_few="Not enough nodes could confirm a payment of this size. Tempa asks again; add nodes to"
         " solana.rpc_urls if it lasts.",
@@ -82,6 +83,14 @@ REASONS: Mapping[str, Reason] = {
         rental_too_long="The payment buys more time than a rental may have. Refund it.",
         entry_unreadable="An entry of a call holds no transaction's signature. Look at what came; if it was a"
         " payment, the sweep finds it.",
+        call_unreadable="A call to the ingress could not be read. Look at what came, and at what the provider"
+        " is set up to send; if it told of a payment, the sweep finds it.",
+        call_too_large="A call to the ingress is larger than limits.json_body_bytes. Have the provider send"
+        " less at a time, or raise the limit; if it told of a payment, the sweep finds it.",
+        call_forged="Calls to the ingress fail the check of their secret. Compare payments.<source>.secret"
+        " with the provider's; if it is right, somebody tries. Nothing was taken from them.",
+        call_replayed="A call to the ingress came again with a nonce that was used before. The provider sends"
+        " twice, or somebody has copied a call; nothing was written.",
         several_quotes="The payment names several quotes, and its transfers do not tell what is for which."
         " Allocate it by hand.",
     ),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.core.canonical import fingerprint
 from tempa.settlement.answer import UnreadableError, digits
+from tempa.settlement.derive import associated_account
 from tempa.settlement.model import SOL
-from tempa.settlement.transfers import TOKEN
+from tempa.settlement.transfers import TOKEN, TOKEN_2022
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,10 +81,20 @@ def mint_fault(row: TreasuryAccount, value: Mapping[str, Any] | None) -> str | N
     return (known or ["extension_not_allowed"])[0] if strange else None
 
 
+def mint_terms(value: Mapping[str, Any] | None) -> tuple[str, int] | None:
+    """The token program and the decimals of a mint; None if this is none."""
+    info = _info(value, "mint")
+    program, decimals = (value or {}).get("owner"), (info or {}).get("decimals")
+    if program not in {TOKEN, TOKEN_2022} or not isinstance(decimals, int) or not 0 <= decimals <= 255:
+        return None
+    return str(program), int(decimals)
+
+
 def account_fault(row: TreasuryAccount, value: Mapping[str, Any] | None) -> str | None:
     """What is wrong with the token account of a row."""
-    if value is None:
-        return "account_missing"
+    if value is None:  # at the derived address the first payment opens it, for this owner and no other
+        derived = associated_account(row.owner, row.asset, row.program or "")
+        return None if row.address == derived else "account_missing"
     info = _info(value, "account")
     pinned = (row.program, row.owner, row.asset)
     if info is None or (value.get("owner"), info.get("owner"), info.get("mint")) != pinned:

@@ -36,6 +36,7 @@ async def open_embedded(settings: Settings, data_dir: Path) -> AsyncGenerator[De
         try:
             await store.void_leases()
             await store.void_delivery_leases()
+            await store.free_inbox()
             crash_point("start.voided")
             await catch_up(store)
             watch = ClockWatch(store=store, clock=clock)

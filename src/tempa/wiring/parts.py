@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tempa.core.accounts import AccountStore, KeyStore
 from tempa.jobs.ports import JobStore
+from tempa.settlement.ports import SettlementStore
 from tempa.webhooks.ports import WebhookStore
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tempa.jobs.ports import ArtifactStore, Engine, Fetch, Host
     from tempa.webhooks.keyring import Keyring
     from tempa.webhooks.ports import Sender
+    from tempa.wiring.payments import Payments
     from tempa.wiring.settings import Settings
 
 
@@ -32,8 +34,8 @@ class StoreWrites(Protocol):
     failures: int
 
 
-class Store(JobStore, WebhookStore, KeyStore, AccountStore, Protocol):
-    """The four ports in one, as the database adapters offer them."""
+class Store(JobStore, WebhookStore, SettlementStore, KeyStore, AccountStore, Protocol):
+    """The five ports in one, as the database adapters offer them."""
 
     @property
     def writes(self) -> StoreWrites: ...
@@ -49,6 +51,8 @@ class Parts:
     meter: PrometheusMeter
     jobs: JobStore
     webhooks: WebhookStore
+    settlement: SettlementStore
+    payments: Payments | None
     keys: KeyStore
     accounts: AccountStore
     artifacts: ArtifactStore

@@ -21,6 +21,7 @@ from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.fanout import FanOut
 from tempa.webhooks.parking import Parking
 from tempa.webhooks.retain import DeliveryJanitor
+from tempa.wiring.payments import settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -34,8 +35,12 @@ _RESTART_SECONDS = 1.0
 
 
 API = "api"
-ALL_ROLES = (API, "worker", "deliverer", "rescuer", "janitor")
-"""What a process can be told to do. `deliverer`: events to deliveries, and deliveries out of the house."""
+ALL_ROLES = (API, "worker", "deliverer", "settler", "rescuer", "janitor")
+"""What a process can be told to do.
+
+`deliverer`: events to deliveries, and deliveries out of the house. `settler`: payments to rental time.
+"""
+_PAID = {API, "settler"}  # who has to know the treasury: the API for quotes
 
 
 def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
@@ -43,11 +48,13 @@ def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
     made: dict[str, Callable[[Parts], list[Role]]] = {
         "worker": workers,
         "deliverer": _delivering,
+        "settler": settling,
         "rescuer": lambda parts: [rescuer(parts)],
         "janitor": lambda parts: [janitor(parts), delivery_janitor(parts)],
     }
     chosen = [role for name, make in made.items() if name in names for role in make(parts)]
-    return [*parts.upkeep, *chosen]
+    watch = [parts.payments.watch] if parts.payments is not None and _PAID & set(names) else []
+    return [*parts.upkeep, *watch, *chosen]
 
 
 def _delivering(parts: Parts) -> list[Role]:

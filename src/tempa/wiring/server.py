@@ -26,6 +26,7 @@ from tempa.webhooks.keyring import Keyring
 from tempa.wiring.credentials import write_private
 from tempa.wiring.opening import open_deployment
 from tempa.wiring.parts import Parts
+from tempa.wiring.payments import open_payments
 from tempa.wiring.plugins import load_engines, withheld_engines
 from tempa.wiring.roles import ALL_ROLES, API
 from tempa.wiring.serving import run
@@ -167,31 +168,34 @@ async def open_parts(
     fetch = CurlFetch(allowed, allow_http=settings.webhooks.allow_http, user_agent=f"Tempa/{__version__}")
     store = deployment.store
     try:
-        yield Parts(
-            settings=settings,
-            clock=clock,
-            wake=deployment.wake,
-            meter=PrometheusMeter(),
-            jobs=store,
-            webhooks=store,
-            keys=store,
-            accounts=store,
-            artifacts=artifacts,
-            engines=load_engines(settings.engines),
-            withheld=withheld_engines(settings.engines),
-            host=host,
-            sender=sender,
-            fetch=fetch,
-            links=SignedLinks(
-                public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
-            ),
-            link_keys=link_keys,
-            keyring=_keyring(deployment.credentials),
-            allow_networks=networks,
-            public_url=public_url,
-            store_writes=lambda: store.writes,
-            upkeep=deployment.upkeep,
-        )
+        async with open_payments(settings, store) as payments:
+            yield Parts(
+                settings=settings,
+                clock=clock,
+                wake=deployment.wake,
+                meter=PrometheusMeter(),
+                jobs=store,
+                webhooks=store,
+                settlement=store,
+                payments=payments,
+                keys=store,
+                accounts=store,
+                artifacts=artifacts,
+                engines=load_engines(settings.engines),
+                withheld=withheld_engines(settings.engines),
+                host=host,
+                sender=sender,
+                fetch=fetch,
+                links=SignedLinks(
+                    public_url=public_url, keys=link_keys, ttl_seconds=settings.links.ttl_seconds, clock=clock
+                ),
+                link_keys=link_keys,
+                keyring=_keyring(deployment.credentials),
+                allow_networks=networks,
+                public_url=public_url,
+                store_writes=lambda: store.writes,
+                upkeep=deployment.upkeep,
+            )
     finally:
         await sender.close()
         await fetch.close()

@@ -12,9 +12,10 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError
 
 from tempa.core.limits import Limits
+from tempa.wiring.chain_settings import PAYMENT_SOURCES, Payments, Solana
 from tempa.wiring.environment import (
     PREFIX,
     environment_layers,
@@ -23,12 +24,18 @@ from tempa.wiring.environment import (
     strays,
     variable_of,
 )
+from tempa.wiring.section import Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-SECRET_SETTINGS = frozenset({"links.key"})
-URL_SETTINGS = frozenset({"store.url", "store.listen_url"})  # a password may be in them
+SECRET_SETTINGS = frozenset(
+    {"links.key"}
+    | {f"payments.{source}.{name}" for source in PAYMENT_SOURCES for name in ("secret", "previous_secret")}
+)
+# A password may be in them; of a node's URL any part may be the key.
+URL_SETTINGS = frozenset({"store.url", "store.listen_url", "payments.guard_url"})
+NODE_SETTINGS = frozenset({"solana.rpc_urls", "solana.ws_url", "solana.geyser_url"})
 DEFAULT_FILE = "tempa.default.toml"
 
 
@@ -36,11 +43,7 @@ class SettingsError(Exception):
     """The settings cannot be used; each line says which one, why, and where it came from."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Server(_Section):
+class Server(Section):
     """Where requests are served."""
 
     host: str
@@ -51,7 +54,7 @@ class Server(_Section):
     connections_max: int = Field(ge=16, le=1_000_000)
 
 
-class Store(_Section):
+class Store(Section):
     """The database."""
 
     url: str = Field(pattern=r"^(sqlite:///.+|postgres(ql)?://.+)?$")
@@ -63,19 +66,19 @@ class Store(_Section):
         return self.url.startswith("postgres")
 
 
-class Queue(_Section):
+class Queue(Section):
     """How workers hear of jobs."""
 
     url: Literal["store:"]
 
 
-class Artifacts(_Section):
+class Artifacts(Section):
     """Where files lie."""
 
     url: str = Field(pattern=r"^(file:///.+)?$")
 
 
-class Jobs(_Section):
+class Jobs(Section):
     """Leases, retries, retention."""
 
     lease_seconds: float = Field(ge=1, le=3600)
@@ -86,7 +89,7 @@ class Jobs(_Section):
     rows_kept_days: float = Field(ge=0, le=36_500)
 
 
-class Worker(_Section):
+class Worker(Section):
     """How much runs at once."""
 
     slots: int = Field(ge=0, le=1024)
@@ -98,7 +101,7 @@ def _absolute(path: str) -> str:
     return path
 
 
-class EngineSettings(_Section):
+class EngineSettings(Section):
     """One engine's switches; what is absent keeps the engine's own default.
 
     `python` is the interpreter of an engine that runs in one of its own (its packages may not get on
@@ -118,7 +121,7 @@ def _network(text: str) -> str:
     return text
 
 
-class Webhooks(_Section):
+class Webhooks(Section):
     """Delivery."""
 
     max_retries: int = Field(ge=0, le=50)
@@ -133,21 +136,21 @@ class Webhooks(_Section):
     allow_http: bool
 
 
-class LinkSettings(_Section):
+class LinkSettings(Section):
     """Links to results."""
 
     ttl_seconds: int = Field(ge=1, le=604_800)
     key: str = Field(pattern=r"^([0-9a-fA-F]{2}){32,}$|^$")
 
 
-class Log(_Section):
+class Log(Section):
     """Log lines."""
 
     level: Literal["debug", "info", "warning", "error"]
     format: Literal["auto", "json", "text"]
 
 
-class Settings(_Section):
+class Settings(Section):
     """Every setting. `sources` says where each came from, by dotted name."""
 
     server: Server
@@ -159,6 +162,8 @@ class Settings(_Section):
     engines: dict[str, EngineSettings]
     webhooks: Webhooks
     links: LinkSettings
+    solana: Solana
+    payments: Payments
     limits: Limits
     log: Log
     _sources: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -210,20 +215,30 @@ def _read(config: Path) -> dict[str, Any]:
 
 
 def _flatten(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"server": {"port": 1}}` -> `{"server.port": 1}`; engines have one level more."""
+    """`{"server": {"port": 1}}` -> `{"server.port": 1}`; engines and some sections have one level more."""
     flat: dict[str, Any] = {}
     for section, content in document.items():
-        if section == "engines" and isinstance(content, dict):
-            for engine, switches in content.items():
-                if isinstance(switches, dict):
-                    flat |= {f"engines.{engine}.{key}": value for key, value in switches.items()}
-                else:
-                    flat[f"engines.{engine}"] = switches
-        elif isinstance(content, dict):
-            flat |= {f"{section}.{key}": value for key, value in content.items()}
-        else:
+        if not isinstance(content, dict):
             flat[section] = content
+            continue
+        for key, value in content.items():
+            if isinstance(value, dict) and (section == "engines" or key in _subsections(section)):
+                flat |= {f"{section}.{key}.{inner}": told for inner, told in value.items()}
+            else:
+                flat[f"{section}.{key}"] = value
     return flat
+
+
+def _subsections(section: str) -> Mapping[str, type[BaseModel]]:
+    """The sections within a section, by name: `payments.helius`, say."""
+    field = Settings.model_fields.get(section)
+    model = field.annotation if field is not None else None
+    if not (isinstance(model, type) and issubclass(model, Section)):
+        return {}
+    inner = {name: each.annotation for name, each in model.model_fields.items()}
+    return {
+        name: kind for name, kind in inner.items() if isinstance(kind, type) and issubclass(kind, Section)
+    }
 
 
 def _validate(values: Mapping[str, Any], sources: dict[str, str], unread: Sequence[str]) -> Settings:
@@ -247,12 +262,16 @@ def _tree(values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {section: {} for section in Settings.model_fields}
     for name, value in values.items():
         section, _, rest = name.partition(".")
-        parts = [section, *(rest.rsplit(".", 1) if section == "engines" else [rest] if rest else [])]
+        parts = [section, *(rest.rsplit(".", 1) if _is_deeper(section, rest) else [rest] if rest else [])]
         node = tree
         for part in parts[:-1]:
             node = node.setdefault(part, {})
         node[parts[-1]] = value
     return tree
+
+
+def _is_deeper(section: str, rest: str) -> bool:
+    return section == "engines" or rest.partition(".")[0] in _subsections(section)
 
 
 def _known_names() -> list[str]:
@@ -265,7 +284,9 @@ def _known_names() -> list[str]:
         else:
             assert isinstance(field.annotation, type)
             assert issubclass(field.annotation, BaseModel)
-            names += [f"{section}.{key}" for key in field.annotation.model_fields]
+            inner = _subsections(section)
+            names += [f"{section}.{key}" for key in field.annotation.model_fields if key not in inner]
+            names += [f"{section}.{key}.{name}" for key, kind in inner.items() for name in kind.model_fields]
     return names
 
 

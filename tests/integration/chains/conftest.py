@@ -9,13 +9,18 @@ import pytest
 
 from tempa.adapters.chains.solana import SolanaRpc
 from tempa.adapters.senders.curl import CurlSender
+from tempa.adapters.stores.sqlite.store import SqliteStore
+from tempa.adapters.wakes.in_process import InProcessWake
+from tempa.core.clock import SystemClock
 from tempa.settlement.model import SOL, Treasury, TreasuryAccount
 from tempa.testing.devchain.blocks import Mode
 from tempa.testing.devchain.chain import DevChain
 from tempa.testing.devchain.programs import TOKEN, associated_account
+from tests.integration.chains.till import Till
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 NODES = 3
@@ -72,3 +77,12 @@ def treasury(chain: DevChain) -> Treasury:
         TreasuryAccount(asset=mint, address=account, owner=wallet, program=str(TOKEN), decimals=6),
     )
     return Treasury(cluster=chain.cluster.genesis_hash, accounts=rows)
+
+
+@pytest.fixture
+async def till(chain: DevChain, connect: Connect, tmp_path: Path) -> AsyncIterator[Till]:
+    """A till that asks two nodes of three, and a third where they differ."""
+    wake = InProcessWake()
+    store = await SqliteStore.open(tmp_path / "tempa.db", clock=SystemClock(), wake=wake)
+    yield Till(chain, store, wake, [connect(number) for number in range(NODES)])
+    await store.close()
