@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.rates import Rates
-from tempa.core.accounts import ApiKey, KeyStore, digest, is_key_text
+from tempa.core.accounts import DEFAULT_ACCOUNT, ApiKey, KeyStore, digest, is_key_text
 from tempa.core.clock import Clock
 from tempa.core.errors import Refusal, StoreUnavailable
 from tempa.core.signing import verify_token
@@ -22,9 +22,15 @@ _TOUCH_SECONDS = 60.0  # last_used_at is for people; a write for each request wo
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose request this is. Nothing of another account is ever shown to it."""
+    """Whose request this is. Nothing of another account is ever shown to it, unless it is the operator's."""
 
     account: str
+    is_admin: bool = False
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it may do what concerns all accounts: other accounts' `admin` keys have only their own."""
+        return self.is_admin and self.account == DEFAULT_ACCOUNT
 
 
 @dataclass(slots=True)
@@ -94,11 +100,21 @@ async def _job_reader(request: Request, parts: Parts) -> Caller:
     return caller
 
 
+async def _operator(request: Request) -> Caller:
+    caller = await _by_key(request, "admin")
+    if not caller.is_operator:
+        detail = f"This concerns all accounts: it needs a key of the operator's own, {DEFAULT_ACCOUNT!r}."
+        raise Refusal("operator-only", detail)
+    return caller
+
+
 JobsWriter = Annotated[Caller, requires("jobs:write")]
 JobsReader = Annotated[Caller, requires("jobs:read")]
 JobReader = Annotated[Caller, Depends(_job_reader)]  # jobs:read, or the token of the job in the path
 WebhooksKeeper = Annotated[Caller, requires("webhooks")]
+PaymentsKeeper = Annotated[Caller, requires("payments")]
 Admin = Annotated[Caller, requires("admin")]
+Operator = Annotated[Caller, Depends(_operator)]
 Anyone = Annotated[Caller, requires(None)]  # anyone with a key
 
 
@@ -120,7 +136,7 @@ async def _by_key(request: Request, scope: str | None) -> Caller:
             f"This call needs the scope {scope}; the API key {key.name!r} has {', '.join(key.scopes)}.",
             extra={"scope": scope},
         )
-    return Caller(key.account)
+    return Caller(key.account, is_admin=key.allows("admin"))
 
 
 async def _by_token(job_id: str, token: str, parts: ApiParts) -> Caller:

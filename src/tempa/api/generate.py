@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from tempa.api.auth import JobsWriter
 from tempa.api.doors import CONVERSIONS, MODELS, SPLATS, Door
-from tempa.api.operation import IDEMPOTENCY_KEY, READING, TICKET_ANSWERS, operation
+from tempa.api.operation import IDEMPOTENCY_KEY, READING, RENTED, TICKET_ANSWERS, operation
 from tempa.api.parts import Parts
 from tempa.api.submission import submit
 
@@ -23,6 +23,7 @@ def _operation(summary: str, door: Door) -> dict[str, Any]:
         answers=TICKET_ANSWERS,
         refusals=[
             *READING,
+            *RENTED,
             "request-in-progress",
             *(["gone"] if door.inputs else []),
             "invalid-request",

@@ -16,6 +16,7 @@ from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES, OPERATOR_EVENTS, TEST_EVENT
 from tempa.jobs.wire import ANNOUNCED, Convert, GenerateModel, GenerateSplat
+from tempa.settlement.wire import AddInstance, AskQuote, ChangePrices, Resolve
 from tempa.webhooks.wire import (
     ChangeEndpoint,
     Discard,
@@ -48,6 +49,10 @@ _REQUESTS = (
     RotateSecret,
     Redrive,
     Discard,
+    AddInstance,
+    ChangePrices,
+    AskQuote,
+    Resolve,
     NewKey,
     WebhookBody,
     NoticeBody,

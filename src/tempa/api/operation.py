@@ -20,6 +20,11 @@ from tempa.jobs.wire import Ticket
 
 READING = ("body-too-large", "unsupported-media-type", "unreadable-json")
 READING_NOTHING = ("body-too-large", "unreadable-json")
+RENTED = (
+    "rental-required",
+    "instance-rented",
+    "instance-suspended",
+)  # to a job that names a gpu_instance_id
 _KEYS = ("malformed-key", "unknown-key", "revoked-key")
 ANY_SCOPE = "any"
 EVENT_STREAM = (
@@ -39,6 +44,8 @@ JobId = Annotated[str, path_id("The job.")]
 EndpointId = Annotated[str, path_id("The endpoint.", _ID.format("ep"))]
 DeliveryId = Annotated[str, path_id("The delivery.", _ID.format("dlv"))]
 KeyId = Annotated[str, path_id("The key.", _ID.format("key"))]
+GpuInstanceId = Annotated[str, path_id("The instance.", _ID.format("gpu"))]
+QuoteId = Annotated[str, path_id("The quote.", _ID.format("quo"))]
 
 _HEADERS: Mapping[str, tuple[dict[str, Any], str]] = {
     "Location": ({"type": "string"}, "Where what was made is."),

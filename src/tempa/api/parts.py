@@ -18,6 +18,12 @@ from tempa.core.work import Wake
 from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Intake
 from tempa.jobs.ports import ArtifactStore, Engine, JobStore
+from tempa.settlement.calls import Calls
+from tempa.settlement.ports import SettlementStore
+from tempa.settlement.post import Terms
+from tempa.settlement.proof import Proofs
+from tempa.settlement.quoting import Quoting
+from tempa.settlement.standing import Standing
 from tempa.webhooks.endpoints import Endpoints
 from tempa.webhooks.ports import WebhookStore
 
@@ -37,6 +43,11 @@ class ApiParts:
     jobs: JobStore
     webhooks: WebhookStore
     endpoints: Endpoints
+    settlement: SettlementStore
+    quoting: Quoting
+    terms: Terms  # of payments, the operator's
+    calls: Calls
+    proofs: Proofs
     keys: KeyStore
     allowances: Allowances
     estimates: Estimates
@@ -52,6 +63,7 @@ class ApiParts:
     ready: Callable[[], Awaitable[Mapping[str, str]]]
     file_retention_days: float
     public_url: str
+    standing: Callable[[], Standing | None] = lambda: None  # None: payments are not configured
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 

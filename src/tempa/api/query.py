@@ -81,6 +81,10 @@ class Query:
         """The id that the page before ended with."""
         return self._read("cursor", _read_cursor, "Must be the next_cursor of an earlier page.")
 
+    def place(self) -> int:
+        """The number that the page before ended with, of a list that has no ids; 0 at its beginning."""
+        return self._read("cursor", _read_place, "Must be the next_cursor of an earlier page.") or 0
+
     def check(self) -> None:
         """Raise `Refusal` if anything was wrong."""
         message = f"This parameter is not known here. Known: {', '.join(self._known)}."
@@ -125,15 +129,29 @@ def _time(text: str) -> datetime | None:
         return None
 
 
+def place_text(number: int) -> str:
+    """A number as `page` takes it for an id."""
+    return f"{number:018d}"
+
+
 def _write_cursor(last: str) -> str:
     return base64.urlsafe_b64encode(last.encode()).decode().rstrip("=")
 
 
 def _read_cursor(text: str) -> str | None:
     """Whatever decodes to something else than an id was not written by us."""
+    last = _decoded(text)
+    return last if is_id(last) else None
+
+
+def _read_place(text: str) -> int | None:
+    last = _decoded(text)
+    return int(last) if len(last) == 18 and _WHOLE.fullmatch(last) else None
+
+
+def _decoded(text: str) -> str:
     try:
         padded = text + "=" * (-len(text) % 4)
-        last = base64.urlsafe_b64decode(padded).decode("ascii") if _CURSOR.fullmatch(text) else ""
+        return base64.urlsafe_b64decode(padded).decode("ascii") if _CURSOR.fullmatch(text) else ""
     except ValueError:
-        return None
-    return last if is_id(last) else None
+        return ""

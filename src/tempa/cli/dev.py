@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempa.cli.exits import NOT_REACHABLE, CommandFault, UsageFault
+from tempa.cli import connect
+from tempa.cli.exits import FAULT, NOT_REACHABLE, CommandFault, UsageFault
 from tempa.cli.output import Json, print_json, print_json_line, unread, wants_json
 from tempa.cli.up import Config, ReadyFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tempa.client import Client
     from tempa.testing.devchain.chain import DevChain
 
 app = typer.Typer(name="dev", help="Develop and demonstrate without the real world.", no_args_is_help=True)
@@ -65,29 +67,31 @@ def chain(
     asyncio.run(_run({**options, **ports}, ready_file, as_json=as_json))
 
 
-@app.command("pay", hidden=True)  # until a server gives quotes
+@app.command("pay")
 def pay(
     quote_id: Annotated[str, typer.Argument(metavar="QUOTE_ID", help="Of a quote that is open.")],
     rpc_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="The chain. (default: the first of solana.rpc_urls)")
+        str | None,
+        typer.Option(metavar="URL", help="The chain. (default: the server's, else solana.rpc_urls here)"),
     ] = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Pay a quote on the development chain, from its funded wallet."""
+    """Pay a quote on the development chain, from its funded wallet. On no other chain."""
     _require_solders()
     from tempa.testing.devchain.payments import PaymentFault, Rpc, pay_request
 
-    where = rpc_url or _configured_chain(config)
-    quote = _quote(quote_id)
+    with connect.open_client() as tempa:
+        quote = tempa.quote(quote_id)
+        where = rpc_url or _chain(tempa, config)
     try:
-        signature = pay_request(Rpc(where), quote["solana_pay_url"], quote["asset"])
+        signature = pay_request(Rpc(where), quote.solana_pay_url, quote.asset)
     except PaymentFault as fault:
-        raise CommandFault(f"{fault}.", code=NOT_REACHABLE if fault.is_unreachable else 1) from fault
+        raise CommandFault(f"{fault}.", code=NOT_REACHABLE if fault.is_unreachable else FAULT) from fault
     if wants_json(as_json):
         print_json({"signature": signature})
     else:
-        print(f"Paid: {signature}")
+        print(f"Paid: {signature}\nIt becomes time once it is final: tempa payments quotes show {quote_id}")
 
 
 async def _run(options: Mapping[str, Any], ready_file: Path | None, *, as_json: bool) -> None:
@@ -142,31 +146,30 @@ def _require_solders() -> None:
         raise UsageFault(f"The development chain needs {' and '.join(missing)}: pip install 'tempa[solana]'.")
 
 
+def _chain(tempa: Client, config: Path | None) -> str:
+    """Where the chain is: by the server's settings, else by those of this machine."""
+    return _server_chain(tempa) or _configured_chain(config)
+
+
+def _server_chain(tempa: Client) -> str | None:
+    """A node on the server's machine, the only kind that it names. None also where the key may not ask."""
+    from tempa.client import NotAuthorized, TempaProblem
+
+    try:
+        nodes = tempa.treasury().nodes
+    except NotAuthorized:
+        return None
+    except TempaProblem as problem:
+        if problem.slug == "payments-not-configured":
+            return None
+        raise
+    return next((node.rpc_url for node in nodes if node.rpc_url), None)
+
+
 def _configured_chain(config: Path | None) -> str:
     from tempa.wiring.settings import load_settings
 
-    urls = getattr(getattr(load_settings(config), "solana", None), "rpc_urls", ())
+    urls = load_settings(config).solana.rpc_urls
     if not urls:
-        raise UsageFault("No chain is known here: give --rpc-url, or set solana.rpc_urls.")
-    return str(urls[0])
-
-
-def _quote(quote_id: str) -> dict[str, Any]:
-    """As the server tells it."""
-    import httpx2
-
-    from tempa.client.discovery import discover
-
-    server = discover()
-    headers = {"authorization": f"Bearer {server.api_key}"} if server.api_key else {}
-    url = f"{server.url}/v1/rentals/quotes/{quote_id}"
-    try:
-        answer = httpx2.get(url, headers=headers, timeout=10.0, trust_env=False)
-    except httpx2.TransportError as error:
-        raise CommandFault(f"No server answers at {server.url}.", code=NOT_REACHABLE) from error
-    if answer.status_code == 200:
-        found: dict[str, Any] = answer.json()
-        return found
-    if answer.status_code in (401, 403):
-        raise CommandFault("The key may not read this quote, or is none.", code=6)
-    raise UsageFault(f"There is no quote {quote_id} for this key (HTTP {answer.status_code}).")
+        raise UsageFault("No development chain is known here: give --rpc-url, or set solana.rpc_urls.")
+    return urls[0]

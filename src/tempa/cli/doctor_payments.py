@@ -10,7 +10,7 @@ from tempa.settlement.reasons import REASONS
 if TYPE_CHECKING:
     from tempa.settlement.anomalies import NewAnomaly
     from tempa.settlement.post import Recorded
-    from tempa.wiring.payments import Payments
+    from tempa.wiring.chain import Payments
     from tempa.wiring.settings import Settings
 
 _SECONDS = 15.0
@@ -24,7 +24,7 @@ def look_at_payments(settings: Settings) -> tuple[Literal["ok", "warning", "faul
 
 
 async def _look(settings: Settings) -> tuple[Literal["ok", "warning", "fault"], str]:
-    from tempa.wiring.payments import open_payments
+    from tempa.wiring.chain import open_payments
 
     async with open_payments(settings, _EmptyLedger()) as payments:
         assert payments is not None

@@ -54,6 +54,7 @@ def _queued(job: JobView, engines: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(f"{_attempts(job.attempt)} ended without a result; it is tried again.")
     if job.deadline_at:
         lines.append(f"It fails with DEADLINE_EXCEEDED if it has not finished by {stamp(job.deadline_at)}.")
+    lines += _bound(job)
     lines.append(f"Give up waiting: tempa jobs cancel {job.job_id}")
     return lines
 
@@ -76,8 +77,16 @@ def _processing(job: JobView, _: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"Attempt {job.attempt} of it runs since {stamp(job.started_at)}: {job.progress.stage}{done}.",
         *_left(job),
+        *_bound(job),
         f"Watch it: tempa jobs events {job.job_id}",
     ]
+
+
+def _bound(job: JobView) -> list[str]:
+    if job.gpu_instance_id is None:
+        return []
+    bound = f"It is bound to the GPU instance {plain(job.gpu_instance_id)}"
+    return [f"{bound}: it fails with RENTAL_EXPIRED if the rental and its grace end first."]
 
 
 def _completed(job: JobView, _: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tempa.client.async_drivers import AsyncDriver
+from tempa.client.async_settlement import AsyncSettlement
 from tempa.client.calls import (
     GENERATE_MODEL,
     DeadLetterFilter,
@@ -21,6 +22,7 @@ from tempa.client.client import DEFAULT_TIMEOUT_SECONDS, Client, JobHandle
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
 from tempa.client.operations import Operations
+from tempa.client.settlement import Settlement
 from tempa.core.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 _sleep = SystemClock().sleep
 
 
-class AsyncClient:
+class AsyncClient(AsyncSettlement):
     """A Tempa server, called from an event loop: see `Client`, whose calls and arguments these are.
 
     Example:
@@ -301,5 +303,6 @@ def _share_docstrings(ours: type, theirs: type) -> None:
             member.__doc__ = getattr(theirs, name).__doc__
 
 
+_share_docstrings(AsyncSettlement, Settlement)
 _share_docstrings(AsyncClient, Client)
 _share_docstrings(AsyncJobHandle, JobHandle)

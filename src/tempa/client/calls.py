@@ -20,6 +20,12 @@ GENERATE_MODEL = "/v1/models/generate"
 GENERATE_SPLAT = "/v1/splats/generate"
 CONVERT = "/v1/convert"
 ENDPOINTS = "/v1/webhooks/endpoints"
+GPU_INSTANCES = "/v1/gpu-instances"
+QUOTES = "/v1/rentals/quotes"
+PAYMENTS = "/v1/payments"
+ANOMALIES = "/v1/payments/anomalies"
+TREASURY = "/v1/payments/treasury"
+LEDGER = "/v1/ledger"
 HOLD_SECONDS_MAX = 30
 
 _STREAM_SILENCE_SECONDS = 45.0  # the server writes a comment every 15 s
@@ -91,6 +97,14 @@ class DeadLetterFilter(TypedDict, total=False):
     endpoint_id: str
     group: str
     since: datetime | str  # those that died at or after it
+
+
+class PriceOfInstance(TypedDict):
+    """What a GPU instance costs in one asset: `amount` base units, whole and in a string, for `seconds`."""
+
+    asset: str  # "SOL", or the address of a token's mint
+    amount: str
+    seconds: int
 
 
 Source: TypeAlias = "str | Mapping[str, str]"
@@ -211,6 +225,47 @@ def remove_endpoint(endpoint_id: str) -> Call:
 def endpoint(endpoint_id: str) -> str:
     """Where an endpoint is."""
     return f"{ENDPOINTS}/{quote(endpoint_id, safe='')}"
+
+
+def add_gpu_instance(name: str, prices: Sequence[PriceOfInstance]) -> Call:
+    """Offer an instance. Not repeated when its answer is lost: it would be offered twice."""
+    return replace(post(GPU_INSTANCES, {"name": name, "prices": list(prices)}), repeatable=False)
+
+
+def change_prices(gpu_instance_id: str, prices: Sequence[PriceOfInstance]) -> Call:
+    """Give an instance other prices."""
+    return replace(post(gpu_instance(gpu_instance_id), {"prices": list(prices)}), method="PATCH")
+
+
+def gpu_instance(gpu_instance_id: str) -> str:
+    """Where an instance is."""
+    return f"{GPU_INSTANCES}/{quote(gpu_instance_id, safe='')}"
+
+
+def ask_quote(gpu_instance_id: str, asset: str, seconds: int) -> Call:
+    """Ask for a quote. May be repeated: one that nobody knows of binds nobody."""
+    return post(QUOTES, {"gpu_instance_id": gpu_instance_id, "asset": asset, "seconds": seconds})
+
+
+def quote_at(quote_id: str) -> str:
+    """Where a quote is."""
+    return f"{QUOTES}/{quote(quote_id, safe='')}"
+
+
+def payment(signature: str) -> str:
+    """Where a payment is."""
+    return f"{PAYMENTS}/{quote(signature, safe='')}"
+
+
+def anomaly(anomaly_id: str) -> str:
+    """Where an anomaly is."""
+    return f"{ANOMALIES}/{quote(anomaly_id, safe='')}"
+
+
+def resolve_anomaly(anomaly_id: str, resolution: str, quote_id: str | None) -> Call:
+    """Close an anomaly. A second time is refused, and says who was first."""
+    document = {"resolution": resolution, **({"quote_id": quote_id} if quote_id else {})}
+    return post(anomaly(anomaly_id) + "/resolve", document)
 
 
 def webhook_stream(events: Sequence[str], after: int | None) -> Call:

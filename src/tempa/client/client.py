@@ -20,6 +20,7 @@ from tempa.client.calls import (
 from tempa.client.discovery import discover
 from tempa.client.exchange import Pace
 from tempa.client.operations import Operations
+from tempa.client.settlement import Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_SECONDS = 60.0
 
 
-class Client:
+class Client(Settlement):
     """A Tempa server, called from the thread at hand; may be shared between threads.
 
     Example:

@@ -15,6 +15,15 @@ from tempa.client.events import follow
 from tempa.client.exchange import exchange, read
 from tempa.client.webhook_stream import follow_webhooks
 from tempa.jobs.wire import CancelView, EventView, FileView, JobView, Page, Ticket
+from tempa.settlement.wire import (
+    AnomalyRedriven,
+    AnomalyView,
+    GpuInstanceView,
+    LedgerLineView,
+    PaymentView,
+    QuoteView,
+    TreasuryView,
+)
 from tempa.webhooks.wire import (
     DeadGroupView,
     DeliveryRecord,
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
         EndpointOptions,
         JobFilter,
         ModelOptions,
+        PriceOfInstance,
         Source,
         SplatOptions,
     )
@@ -214,6 +224,63 @@ class Operations:
 
     def webhooks(self, events: Sequence[str], after: int | None) -> Flow[None]:
         return follow_webhooks(events, after, self.pace, self.timeout_seconds)
+
+    def gpu_instances(self, limit: int | None) -> Flow[None]:
+        return self._list(calls.GPU_INSTANCES, limit, GpuInstanceView)
+
+    def gpu_instance(self, gpu_instance_id: str) -> Flow[GpuInstanceView]:
+        return self._read(GpuInstanceView, calls.look(calls.gpu_instance(gpu_instance_id)))
+
+    def add_gpu_instance(self, name: str, prices: Sequence[PriceOfInstance]) -> Flow[GpuInstanceView]:
+        return self._read(GpuInstanceView, calls.add_gpu_instance(name, prices))
+
+    def change_prices(self, gpu_instance_id: str, prices: Sequence[PriceOfInstance]) -> Flow[GpuInstanceView]:
+        return self._read(GpuInstanceView, calls.change_prices(gpu_instance_id, prices))
+
+    def suspend_gpu_instance(self, gpu_instance_id: str) -> Flow[GpuInstanceView]:
+        return self._read(GpuInstanceView, calls.post(calls.gpu_instance(gpu_instance_id) + "/suspend"))
+
+    def resume_gpu_instance(self, gpu_instance_id: str) -> Flow[GpuInstanceView]:
+        return self._read(GpuInstanceView, calls.post(calls.gpu_instance(gpu_instance_id) + "/resume"))
+
+    def ask_quote(self, gpu_instance_id: str, asset: str, seconds: int) -> Flow[QuoteView]:
+        return self._read(QuoteView, calls.ask_quote(gpu_instance_id, asset, seconds))
+
+    def quotes(self, limit: int | None) -> Flow[None]:
+        return self._list(calls.QUOTES, limit, QuoteView)
+
+    def quote(self, quote_id: str) -> Flow[QuoteView]:
+        return self._read(QuoteView, calls.look(calls.quote_at(quote_id)))
+
+    def quote_qr(self, quote_id: str) -> Flow[bytes]:
+        return (yield from self._exchange(calls.look(calls.quote_at(quote_id) + "/qr"))).body
+
+    def payment(self, signature: str) -> Flow[PaymentView]:
+        return self._read(PaymentView, calls.look(calls.payment(signature)))
+
+    def proof(self, signature: str) -> Flow[dict[str, Any]]:
+        return self.document(calls.payment(signature) + "/proof")
+
+    def ledger(self, limit: int | None, account: str | None) -> Flow[None]:
+        return self._list(calls.LEDGER, limit, LedgerLineView, account=account)
+
+    def ledger_csv(self, account: str | None) -> Flow[bytes]:
+        return (yield from self._exchange(calls.look(calls.LEDGER, format="csv", account=account))).body
+
+    def anomalies(self, limit: int | None) -> Flow[None]:
+        return self._list(calls.ANOMALIES, limit, AnomalyView)
+
+    def anomaly(self, anomaly_id: str) -> Flow[AnomalyView]:
+        return self._read(AnomalyView, calls.look(calls.anomaly(anomaly_id)))
+
+    def redrive_anomaly(self, anomaly_id: str) -> Flow[AnomalyRedriven]:
+        return self._read(AnomalyRedriven, calls.post(calls.anomaly(anomaly_id) + "/redrive"))
+
+    def resolve_anomaly(self, anomaly_id: str, resolution: str, quote_id: str | None) -> Flow[AnomalyView]:
+        return self._read(AnomalyView, calls.resolve_anomaly(anomaly_id, resolution, quote_id))
+
+    def treasury(self) -> Flow[TreasuryView]:
+        return self._read(TreasuryView, calls.look(calls.TREASURY))
 
     def create_key(self, name: str, scopes: Sequence[str]) -> Flow[dict[str, Any]]:
         return (yield from self._read(Document, calls.create_key(name, scopes))).root

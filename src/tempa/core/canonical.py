@@ -12,16 +12,19 @@ from tempa.core.errors import Refusal
 
 _SAFE_INTEGER = 2**53 - 1  # beyond it JSON's readers disagree (RFC 7493 section 2.2): read as a float
 _INTEGER_DIGITS_MAX = 17  # enough for a safe integer and its sign; int() refuses 4,300 digits
+_SURELY_SAFE_DIGITS = 15
 _DEPTH_MAX = 64  # no request of ours nests deeper than a dozen; the parser's own limit is a crash
 
 
-def read_json(body: bytes) -> Any:
+def read_json(body: bytes, *, keeps_text: bool = True) -> Any:
     """Parse a request body strictly.
 
     Refuses (400 `unreadable-json`) what lenient readers let through and two readers may
     understand differently: duplicate keys (RFC 8259 section 4), `NaN` and `Infinity` tokens,
     invalid UTF-8, lone surrogates, U+0000 (no database keeps it in text), and nesting beyond 64
     levels. `1e999` is valid JSON: it comes out as infinity, for the schema to refuse.
+
+    `keeps_text`: False where no text of it is kept or given on: characters that no database holds then pass.
     """
     try:
         text = body.decode("utf-8")
@@ -31,7 +34,7 @@ def read_json(body: bytes) -> Any:
         value = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_read_int
         )
-        _check(value, text)
+        _check(value, text, keeps_text=keeps_text)
     except json.JSONDecodeError as error:
         raise _unreadable(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
@@ -67,13 +70,15 @@ def _refuse_constant(token: str) -> Any:
 
 
 def _read_int(token: str) -> int | float:
+    if len(token) <= _SURELY_SAFE_DIGITS:  # nearly all: this is called for each number of a body
+        return int(token)
     if len(token) <= _INTEGER_DIGITS_MAX and abs(value := int(token)) <= _SAFE_INTEGER:
         return value
     return float(token)
 
 
-def _check(value: Any, text: str) -> None:
-    if "\\u" in text:
+def _check(value: Any, text: str, *, keeps_text: bool) -> None:
+    if keeps_text and "\\u" in text:
         if not _encodable(value):
             raise _unreadable("a lone surrogate is not a character")
         if "\\u0000" in text and _has_nul(value):
@@ -96,13 +101,12 @@ def _has_nul(value: Any) -> bool:
 
 
 def _depth(value: Any) -> int:
-    level, depth = [value], 0
-    while level:
-        level = [
-            child
-            for node in level
-            if isinstance(node, (dict, list))
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
+    level, depth = [value], 1  # what is no container is not walked through: it is most of a body
+    while level := [
+        child
+        for node in level
+        for child in (node.values() if type(node) is dict else node)
+        if type(child) is dict or type(child) is list
+    ]:
         depth += 1
     return depth

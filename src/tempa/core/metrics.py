@@ -62,6 +62,26 @@ METRICS: Mapping[str, Metric] = {
     "tempa_webhook_queue_lag_seconds": Metric(
         "gauge", "For how long a delivery could have been sent that still waits for a deliverer."
     ),
+    "tempa_settlement_calls_total": Metric(
+        "counter",
+        "Calls to the payments' ingress, by how they were taken: accepted (something was new), duplicate,"
+        " rejected (no signature in it), replayed, forged, unreadable, too_large, unavailable.",
+        ("source", "outcome"),
+    ),
+    "tempa_settlement_heard_total": Metric(
+        "counter",
+        "Transactions that a subscription told of, by how they were taken: accepted, duplicate.",
+        ("source", "outcome"),
+    ),
+    "tempa_settlement_gaps_total": Metric(
+        "counter",
+        "Times that a subscription may have missed something and a sweep was asked for, by why: connected (it"
+        " began anew), refused, lost, silent, skipped (a slot), overflow.",
+        ("source", "reason"),
+    ),
+    "tempa_settlement_source_up": Metric(
+        "gauge", "1 while a subscription stands, 0 while it is made again.", ("source",)
+    ),
     "tempa_store_commits_total": Metric("counter", "Commits of the store: flushes to disk."),
     "tempa_store_commands_total": Metric("counter", "Commands in those commits; several share one."),
     "tempa_store_failed_commits_total": Metric(

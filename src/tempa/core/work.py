@@ -26,7 +26,7 @@ def job_topic(job_id: str) -> str:
 
 
 def cancel_topic(job_id: str) -> str:
-    """Rung when a client asks to cancel a running job."""
+    """Rung when a running job is to be stopped: its client asks for it, or it was ended meanwhile."""
     return f"cancel:{job_id}"
 
 

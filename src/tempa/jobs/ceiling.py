@@ -12,6 +12,7 @@ from tempa.core.errors import Problem, Refusal
 
 if TYPE_CHECKING:
     from tempa.core.accounts import AccountFull
+    from tempa.jobs.model import Tenant
 
 _FULL_RETRY_SECONDS = 5  # jobs end all the time
 
@@ -26,10 +27,14 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """How many of its jobs may wait or run (None: any number). `spent`: none more today, and that is why."""
+    """How many of its jobs may wait or run (None: any number).
+
+    None more, and that is why: `spent` today, or `not_rented`, the instance that the new one is bound to.
+    """
 
     jobs_max: int | None = None
     spent: Spent | None = None
+    not_rented: Tenant | None = None
 
     @property
     def limit(self) -> str:

@@ -18,7 +18,8 @@ from tempa.core.ids import new_id
 from tempa.core.work import either
 from tempa.jobs.ceiling import Ceiling, Spent
 from tempa.jobs.inputs import NO_INPUTS, is_fetched, keep, prefix
-from tempa.jobs.model import Admission, NewJob, Request, Reservation, Verdict
+from tempa.jobs.instances import NO_INSTANCES
+from tempa.jobs.model import Admission, NewJob, Request, Reservation, Tenant, Tenure, Verdict
 from tempa.jobs.options import read_options, unknown_fields
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tempa.core.limits import Limits
     from tempa.core.metrics import Meter
     from tempa.jobs.inputs import Inputs
-    from tempa.jobs.ports import ArtifactStore, Engine, JobStore, StoredObject
+    from tempa.jobs.ports import Allowance, ArtifactStore, Engine, JobStore, StoredObject
     from tempa.jobs.wire import JobOptions
 
 _logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Intake:
     withheld: Mapping[str, TempaError] = field(default_factory=dict)  # engines that cannot run here, and why
     artifacts: ArtifactStore | None = None  # without it, what is not marked as removed counts as there
     allowances: Allowances | None = None  # without it, accounts have no limits
+    allowance: Allowance = NO_INSTANCES  # who may use which GPU instance
     _admitting: dict[tuple[str, str, str], asyncio.Event] = field(default_factory=dict)
 
     def read(
@@ -146,17 +148,17 @@ class Intake:
         Without `derive` a request that brings no key is given none: a new job, whatever stands. `given` are
         the stored bytes of its inputs: a new job gets copies of its own before it is admitted.
         Raises `Refusal`: `idempotency-key-reused` (422), `request-in-progress` (409),
-        `too-many-requests` (429: a limit of the account; what stands under the key is found all the same).
+        `too-many-requests` (429: a limit of the account), `rental-required` and others of `Allowance.refusal`
+        for one that is bound to a GPU instance. What stands under the key is found all the same.
         """
         derivable = derive and self.engines[request.engine].deterministic and not is_fetched(request)
         reservation = reserve(route, request, key) if key is not None or derivable else None
-        ceiling = await self._ceiling(account)
+        ceiling = await self._ceiling(account, request.gpu_instance_id)
         new = replace(self._new_job(account, request, reservation), queued_max=ceiling.jobs_max)
         try:
             admission = await self._admit_with(new, given or {})
         except AccountFull as full:
-            self.meter.count("tempa_jobs_refused_total", limit=ceiling.limit)
-            raise ceiling.refusal(full, self.clock.now()) from None
+            raise await self._refusal(ceiling, full) from None
         if admission.verdict is Verdict.REUSED:
             raise Refusal(
                 "idempotency-key-reused",
@@ -165,8 +167,16 @@ class Intake:
             )
         return self._counted(admission)
 
-    async def _ceiling(self, account: str) -> Ceiling:
-        """How many jobs the account may have, and why: none more, once its day's compute is spent."""
+    async def _ceiling(self, account: str, gpu_instance_id: str | None) -> Ceiling:
+        """How many jobs the account may have, and why.
+
+        None more once its day's compute is spent, nor on an instance that it does not rent: in both cases
+        the store looks for what stands under the key before it says so.
+        """
+        if gpu_instance_id is not None:
+            tenant = Tenant(account, gpu_instance_id)
+            if await self.allowance.tenure(tenant) is not Tenure.ACTIVE:
+                return Ceiling(0, not_rented=tenant)
         if self.allowances is None:
             return Ceiling()
         allowed = await self.allowances.of(account)
@@ -176,6 +186,12 @@ class Intake:
             if spent_seconds >= cap_seconds:
                 return Ceiling(0, Spent(spent_seconds, cap_seconds))
         return Ceiling(allowed.queued_max)
+
+    async def _refusal(self, ceiling: Ceiling, full: AccountFull) -> Refusal:
+        if ceiling.not_rented is not None:
+            return await self.allowance.refusal(ceiling.not_rented)
+        self.meter.count("tempa_jobs_refused_total", limit=ceiling.limit)
+        return ceiling.refusal(full, self.clock.now())
 
     async def _admit_with(self, new: NewJob, given: Mapping[str, StoredObject]) -> Admission:
         """The job's inputs lie with it before it is there. Those of a job that was not admitted go again.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,6 +185,21 @@ class Job:
     usage: Usage
     removed: bool = False  # inputs and artifacts were deleted by the client
     work_key: str | None = None
+
+
+class Tenant(NamedTuple):
+    """An account on a GPU instance."""
+
+    account: str
+    gpu_instance_id: str
+
+
+class Tenure(StrEnum):
+    """How a tenant stands with the instance."""
+
+    ACTIVE = "active"  # jobs may be bound to it
+    HELD = "held"  # no more of them; those that are go on: in the grace, or while it is suspended
+    OVER = "over"  # it is not this account's, or not any longer
 
 
 @dataclass(frozen=True, slots=True)

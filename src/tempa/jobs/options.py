@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from tempa.core.errors import Problem
+from tempa.core.ids import is_id
 from tempa.core.shapes import escape, shape_problems, whole
+from tempa.jobs.instances import UNKNOWN_INSTANCE
 from tempa.jobs.wire import WEBHOOK_EVENTS, JobOptions
 
 if TYPE_CHECKING:
@@ -47,8 +49,9 @@ def _rule_problems(document: Mapping[str, Any], limits: Limits) -> Iterator[Prob
     if isinstance(tags, dict):
         yield from _tag_problems(tags, limits)
     yield from _event_problems(document)
-    if isinstance(document.get("gpu_instance_id"), str):
-        yield Problem("/gpu_instance_id", "No GPU instance of this id is offered here.")
+    instance = document.get("gpu_instance_id")
+    if isinstance(instance, str) and not is_id(instance, "gpu"):
+        yield UNKNOWN_INSTANCE
 
 
 def _event_problems(document: Mapping[str, Any]) -> Iterator[Problem]:

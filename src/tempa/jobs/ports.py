@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from tempa.core.errors import Problem, TempaError
+    from tempa.core.errors import Problem, Refusal, TempaError
     from tempa.core.events import Event
     from tempa.core.limits import Limits
     from tempa.jobs.model import (
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         PastJob,
         StoredArtifact,
         StoredFile,
+        Tenant,
+        Tenure,
     )
 
 
@@ -253,6 +255,10 @@ class JobStore(Protocol):
     async def void_leases(self) -> int: ...  # at start: every lease of the dead instance is expired
     async def overdue(self, limit: int) -> list[Job]: ...  # queued past their deadline
     async def fail_queued(self, job_id: str, error: JobError) -> bool: ...
+    async def next_tenant(
+        self, after: Tenant | None
+    ) -> Tenant | None: ...  # of those with unfinished jobs, in an order of the store's own
+    async def bound_jobs(self, tenant: Tenant, limit: int) -> list[Job]: ...  # unfinished ones
 
     async def cancel(self, account: str, job_id: str) -> tuple[CancelOutcome, Job] | None: ...
     async def job(self, account: str, job_id: str) -> Job | None: ...
@@ -323,6 +329,13 @@ class ArtifactStore(Protocol):
     async def aged(
         self, age_seconds: float, after: str, limit: int
     ) -> list[str]: ...  # prefixes written longer ago, in an order of its own, from the one behind `after`
+
+
+class Allowance(Protocol):
+    """Which account may use which GPU instance. Answered by what rents them out."""
+
+    async def tenure(self, tenant: Tenant) -> Tenure: ...
+    async def refusal(self, tenant: Tenant) -> Refusal: ...  # why no job may be bound: what to do about it
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def job_view(
         "result": _result(job, links),
         "error": asdict(job.error) if job.error and job.status is Status.FAILED else None,
         "engine": job.request.engine,
+        "gpu_instance_id": job.request.gpu_instance_id,
         "sequence": job.sequence,
         "attempt": job.epoch,
         "cached": job.cached,

@@ -65,7 +65,10 @@ class JobOptions(Strict):
         default_factory=dict, description="Your own labels; returned in the job and its webhooks."
     )
     gpu_instance_id: str | None = Field(
-        None, max_length=64, description="Run on this rented GPU instance. Needs an active rental."
+        None,
+        max_length=64,
+        description="Bind the job to this GPU instance. Needs an active rental (else 402, with a quote), and "
+        "fails with RENTAL_EXPIRED when the rental and its grace end first.",
     )
     cache: Literal["use", "bypass"] = Field(
         "use", description="`bypass` runs the kernel even when the same work was done before."
@@ -268,6 +271,7 @@ class JobView(Answer):
     result: ResultView | None = None
     error: ErrorView | None = None
     engine: str
+    gpu_instance_id: str | None = Field(None, description="The rented GPU instance it is bound to.")
     sequence: int
     attempt: int
     cached: bool

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tempa.settlement.ingress import Rejected
 
 
+RAW_SHOWN_BYTES = 16 * 1024  # a page of whole calls would be hundreds of megabytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAnomaly:
     """One to be noted. The same `key` is the same anomaly: it is counted, and open again.
@@ -21,6 +24,7 @@ class NewAnomaly:
     - `call_id`: the call that is kept with it, else.
     - `asset`, `account`, `amount`: of money: of which asset, in which account of the treasury, base units.
     - `receipt`: the number of the receipt whose money, or a part of it, waits here.
+    - `times`: how often it happened since it was noted last.
     """
 
     key: str
@@ -35,11 +39,15 @@ class NewAnomaly:
     amount: int | None = None
     receipt: int | None = None
     quote_id: str | None = None
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """One as it stands. `raw` is what came, where it was kept; `resolution` says what became of it."""
+    """One as it stands. `resolution` says what became of it.
+
+    `raw` is what came, where it was kept: of all `raw_size_bytes` in a list only the first `RAW_SHOWN_BYTES`.
+    """
 
     id: str
     key: str
@@ -48,6 +56,7 @@ class Anomaly:
     signature: str | None
     detail: str
     raw: bytes | None
+    raw_size_bytes: int | None
     asset: str | None
     account: str | None
     amount: int | None
@@ -70,10 +79,14 @@ class Redriven(StrEnum):
 
 
 class Resolved(NamedTuple):
-    """A person's act. `anomaly` as it stands then, None: unknown; `refusal`: why the money was not given."""
+    """A person's act. `anomaly` as it stands then, None: unknown; `refusal`: why the money was not given.
+
+    `was_resolved`: somebody was quicker, and nothing was done.
+    """
 
     anomaly: Anomaly | None
     refusal: str | None = None
+    was_resolved: bool = False
 
 
 def of_entry(call_id: str, source: str, rejected: Rejected) -> NewAnomaly:

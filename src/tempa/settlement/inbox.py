@@ -20,6 +20,8 @@ class Incoming:
     - `signatures`: of transactions, well-formed.
     - `rejected`: its entries that held none: each becomes an anomaly.
     - `nonce`: the provider's own, which it never uses twice; None where it has none.
+    - `is_urgent`: looked up before all that waits: it names a quote, and a flood of others is no reason to
+      wait.
     """
 
     source: str
@@ -27,6 +29,7 @@ class Incoming:
     signatures: tuple[str, ...]
     rejected: tuple[Rejected, ...] = ()
     nonce: str | None = None
+    is_urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,28 @@ class InboxEntry:
     settled_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A stretch of an account's history that was not read yet: what is older than `before`, down to `floor`.
+
+    - `before`: a signature, None for the newest there is; `slot`: where it lies.
+    - `known`: was read once already, so it has to come there, unless something below `floor` does: a history
+      that ends without it is not whole.
+    """
+
+    before: str | None
+    slot: int
+    floor: int
+    known: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far an account's history was read, at finality: everything up to `slot` is in the inbox."""
+    """How far an account's history was read, at finality: everything up to `slot` is in the inbox.
+
+    But for `unread`, if there is such a stretch. `signature`: the newest that was read.
+    """
 
     slot: int
     signature: str | None = None
+    unread: Unread | None = None

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from datetime import datetime
 
     from tempa.settlement.anomalies import Anomaly, NewAnomaly, Redriven, Resolved
     from tempa.settlement.inbox import Cursor, InboxClaim, InboxEnding, InboxEntry, Incoming, TakenIn
     from tempa.settlement.journal import JournalEntry
     from tempa.settlement.model import Receipt
-    from tempa.settlement.post import Flows, LedgerLine, Posted, Proven, Recorded, Terms
+    from tempa.settlement.post import (
+        Flows,
+        LedgerEnds,
+        LedgerLine,
+        Posted,
+        Proven,
+        QuotePayment,
+        Recorded,
+        Terms,
+    )
     from tempa.settlement.quotes import Closed, NewQuote, PriceOffer, Quote, QuoteSighting
-    from tempa.settlement.rentals import Expired, GpuInstance, NewInstance
+    from tempa.settlement.rentals import Expired, GpuInstance, InstanceAct, NewInstance
 
 # The chain
 
@@ -105,8 +115,83 @@ class Chain(Protocol):
     async def close(self) -> None: ...
 
 
+# Subscriptions
+
+
+class GapReason(StrEnum):
+    """Why a subscription may have missed something."""
+
+    CONNECTED = "connected"  # it has just begun; what came before it was not told
+    REFUSED = "refused"  # nobody answers, or the server does not give what was asked of it
+    LOST = "lost"  # the connection broke
+    SILENT = "silent"  # the connection stands, but no slot was told of for too long
+    SKIPPED = "skipped"  # a slot builds on one that was never told of
+    OVERFLOW = "overflow"  # more was told than could be written down in time
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A transaction that names one of the addresses: a hint to look it up, and nothing more.
+
+    `slot` is what the server says, None if that is no slot. `raw` are the bytes that it came in, for people.
+    """
+
+    signature: str
+    slot: int | None
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The server lives: its chain is final up to `slot`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something may have been missed up to here. `detail` for the log: bounded, without the URL."""
+
+    reason: GapReason
+    detail: str = ""
+
+
+Told = Pushed | Reached | Gap
+
+
+class PushSource(Protocol):
+    """One server that tells of transactions as they become final. It may miss any of them.
+
+    `listen` is one connection. It tells `Gap(CONNECTED)` once everything is subscribed, and ends, after a
+    `Gap` that says why, when the connection is of no more use. Never raises for anything a server can do.
+    Nothing that it does not iterate over waits in memory without bounds.
+    """
+
+    @property
+    def name(self) -> str: ...  # the `source` of what it brings into the inbox
+
+    def listen(
+        self, addresses: Sequence[str], from_slot: int | None
+    ) -> AsyncGenerator[Told, None]: ...  # with what is final since `from_slot`, if the server keeps that
+
+
+class Guard(Protocol):
+    """A quick memory in front of the inbox, of what it surely holds. It only saves work and never decides.
+
+    It may forget, be slow, be down or be wrong: nothing but speed hangs on it, as the sweep looks past it.
+    Its calls never raise, and take a bounded time.
+    """
+
+    async def known(self, source: str, words: Sequence[str]) -> frozenset[str]: ...  # of `words`
+    async def remember(self, source: str, words: Sequence[str]) -> None: ...  # only what is on disk
+    async def close(self) -> None: ...
+
+
 # The store
 
+
+ReceiptPlace = tuple[int, int, str, str, str]
+"""Slot, index in the block (-1: not told), account, signature, asset: the order of receipts on the chain."""
 
 Place = tuple[int, int]
 """Where a pass over the quotes goes on. It means something to the store alone."""
@@ -126,6 +211,11 @@ class SettlementStore(Protocol):
     async def free_inbox(self) -> int: ...  # at start: lookups of the dead instance are due again
     async def next_lookup(self) -> datetime | None: ...  # when the next is due; None: nothing waits
     async def pending_lookups(self) -> tuple[int, datetime | None]: ...  # how many, and the oldest's arrival
+    async def missed_lookups(self, limit: int) -> list[str]: ...  # no node showed them, and they are not due
+    async def recall_lookups(self, signatures: Sequence[str]) -> int: ...  # of those, what is due now after all
+    async def is_looking_up(
+        self, source: str, since: datetime, until: datetime
+    ) -> bool: ...  # whether anything waits that this source told of in between
     async def inbox_of(self, signature: str) -> list[InboxEntry]: ...
     async def forget_nonces(self, before: datetime, limit: int) -> int: ...
     async def cursor(self, address: str) -> Cursor | None: ...
@@ -139,12 +229,29 @@ class SettlementStore(Protocol):
     ) -> list[LedgerLine]: ...  # what was credited, oldest first; None: to anybody
     async def journal(self, after: int, limit: int) -> list[JournalEntry]: ...
     async def entry_of(self, receipt: Receipt) -> JournalEntry | None: ...
-    async def flows(self) -> Mapping[tuple[str, str], Flows]: ...  # by asset and account of the treasury
+    async def ledger_ends(self) -> LedgerEnds: ...  # how far it goes: what is numbered so far never changes
+    async def receipts_by_place(
+        self, after: ReceiptPlace | None, limit: int, up_to: int
+    ) -> list[Receipt]: ...  # in the chain's order, of those numbered up to `up_to`
+    async def lowest_receipt(
+        self, after: int, up_to: int
+    ) -> Receipt | None: ...  # the first in the chain's order of those numbered since
+    async def entry_hashes(self, after: int, up_to: int, limit: int) -> list[tuple[int, str]]: ...
+    async def entries(self, keys: Sequence[str]) -> list[JournalEntry]: ...  # of what happened, in order
+    async def payments_of_quote(
+        self, quote_id: str, after: int, limit: int
+    ) -> list[QuotePayment]: ...  # what was given to it, in order
+    async def flows(
+        self, up_to: int | None = None
+    ) -> Mapping[tuple[str, str], Flows]: ...  # up to a slot, by asset and account of the treasury
     async def balances(self) -> Mapping[tuple[str, str], int]: ...  # by account of the journal and asset
 
     async def open_quote(self, new: NewQuote) -> Quote | Closed: ...
     async def quote(self, account: str, quote_id: str) -> Quote | None: ...
     async def quotes(self, account: str, limit: int, before: str | None) -> list[Quote]: ...  # newest first
+    async def quotes_of(
+        self, account: str, signature: str
+    ) -> list[Quote]: ...  # the account's, whose latest transaction it is
     async def watched_quotes(
         self, expired_after: datetime, after: Place | None, limit: int
     ) -> tuple[list[Quote], Place | None]: ...  # a page of those to look for on the chain, and the next one's
@@ -156,6 +263,9 @@ class SettlementStore(Protocol):
     async def change_prices(self, gpu_instance_id: str, prices: Sequence[PriceOffer]) -> bool: ...
     async def instance(self, gpu_instance_id: str) -> GpuInstance | None: ...
     async def instances(self, limit: int, after: str | None) -> list[GpuInstance]: ...  # oldest first
+    async def instance_acts(
+        self, after: int, limit: int
+    ) -> list[InstanceAct]: ...  # what operators did to instances, in order
     async def suspend_instance(self, gpu_instance_id: str) -> bool: ...  # False: there is none, or it is
     async def resume_instance(self, gpu_instance_id: str) -> bool: ...  # with the time that was left
     async def expire_rentals(
@@ -163,6 +273,7 @@ class SettlementStore(Protocol):
     ) -> Expired: ...  # warns, lets into grace and ends up to `limit` of each
 
     async def note_anomaly(self, new: NewAnomaly) -> None: ...
+    async def clear_anomaly(self, key: str, resolution: str) -> bool: ...  # False: it was not open
     async def anomalies(self, limit: int, before: str | None) -> list[Anomaly]: ...  # open ones, newest first
     async def anomaly(self, anomaly_id: str) -> Anomaly | None: ...
     async def anomalies_of(self, signature: str) -> list[Anomaly]: ...  # resolved ones too, without `raw`

@@ -57,7 +57,8 @@ class Proven:
 class Allocation:
     """A part of a receipt that was given to a quote. `seconds`: granted for it, beyond those before.
 
-    `expires_at`: when the rental ended then; None where it bought no whole second.
+    `expires_at`: when the rental ended then; None where it bought no whole second. `price`: at which it was
+    taken; None where that was not kept yet.
     """
 
     quote_id: str
@@ -67,6 +68,7 @@ class Allocation:
     seconds: int
     expires_at: datetime | None
     at: datetime
+    price: Price | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,24 @@ class LedgerLine:
     payer: str | None
     asset: str
     allocation: Allocation
+
+
+class LedgerEnds(NamedTuple):
+    """The highest number of a receipt, and of an entry of the journal; 0 where there is none."""
+
+    receipt: int
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotePayment:
+    """A part of a receipt that was given to a quote, in the order in which that happened."""
+
+    number: int
+    receipt: int  # its number
+    amount: int
+    seconds: int
+    price: Price
 
 
 class Flows(NamedTuple):
@@ -136,16 +156,17 @@ def with_payment(legs: Sequence[Leg], price: Price, amount: int) -> tuple[Leg, .
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """A share of a receipt that its quote may take: `seconds` more, and the quote as it stands then."""
+    """A share of a receipt that its quote may take: `seconds` more at `price`; the quote as it is then."""
 
     quote: Quote
     seconds: int
+    price: Price
 
 
 def credit(quote: Quote, amount: int, price: Price | None, *, late: bool) -> Credit | str:
     """What `amount` buys; a code of `reasons` if it has to wait.
 
-    `price` is the instance's present one: a late payment is credited at it, one in time at the quote's.
+    `price` is the instance's at the payment's time: a late one is credited at it, one in time at the quote's.
     """
     rate = price if late else quote.offer.price
     if rate is None:
@@ -155,7 +176,7 @@ def credit(quote: Quote, amount: int, price: Price | None, *, late: bool) -> Cre
     if entitled > GRANT_SECONDS_MAX:
         return "rental_too_long"
     paid = replace(quote, legs=legs, granted_seconds=entitled, reason=None)
-    return Credit(replace(paid, status=_status(paid, late=late)), entitled - quote.granted_seconds)
+    return Credit(replace(paid, status=_status(paid, late=late)), entitled - quote.granted_seconds, rate)
 
 
 def _status(quote: Quote, *, late: bool) -> QuoteStatus:

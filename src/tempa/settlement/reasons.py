@@ -44,6 +44,8 @@ REASONS: Mapping[str, Reason] = {
         node_rate_limited="The node asks for fewer calls. Tempa waits as long as it says.",
         node_unavailable="The node answers that it cannot answer now. Tempa asks again.",
         node_behind="The node is behind the others. It is left out until it has caught up.",
+        history_lost="The node does not show a transaction that it has shown before: it has dropped old ones, or"
+        " hides some. What it lacks is read from the other nodes; add one that keeps its whole history.",
         answer_unreadable="The node's answer is no transaction that can be read. Tempa asks again.",
         answer_mismatch="The node answered with another transaction than asked for. Tempa asks again.",
         lookup_failed="Looking it up broke, by a fault of Tempa's own: its log says how. Tempa tries again.",
@@ -96,6 +98,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     **_rows(
         Kind.ALARM,
+        balance_mismatch="The chain shows another balance of the treasury's account than the ledger: money is"
+        " missing in one of them. Look at what waits in the anomalies, and at the account's history on the"
+        " chain; it clears by itself once both agree.",
+        journal_broken="The journal's entries do not hang together, or do not sum to zero: somebody has"
+        " changed the database. Stop, keep a copy, compare with a backup.",
         wrong_cluster="The node serves another chain than the treasury's. Correct solana.rpc_urls; nothing"
         " of it is credited.",
         version_unsupported="The node wants a newer transaction version allowed. Raise"

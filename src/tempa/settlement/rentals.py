@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tempa.settlement.model import InstanceStatus
@@ -71,6 +72,27 @@ class GpuInstance:
         if self.rental.is_in_grace or self.rental.expires_at <= now:
             return InstanceStatus.GRACE
         return InstanceStatus.ACTIVE
+
+
+class ActKind(StrEnum):
+    """What an operator does to an instance."""
+
+    ADDED = "added"
+    PRICED = "priced"
+    SUSPENDED = "suspended"
+    RESUMED = "resumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceAct:
+    """What an operator did to an instance, and behind which entry of the journal. `prices`: set by it."""
+
+    number: int
+    gpu_instance_id: str
+    kind: ActKind
+    prices: tuple[PriceOffer, ...] | None
+    after_entry: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,16 +57,28 @@ def _mint(given: Any) -> Any:
     return {"mint": given} if isinstance(given, str) else given
 
 
+def _once(mints: tuple[Mint, ...]) -> tuple[Mint, ...]:
+    if len({mint.mint for mint in mints}) < len(mints):
+        raise ValueError("names a mint twice")
+    return mints
+
+
+def _apart(urls: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(urls)) < len(urls):
+        raise ValueError("names a node twice: it would count twice where two have to agree")
+    return urls
+
+
 class Solana(Section):
     """The chain, and the treasury on it."""
 
-    rpc_urls: tuple[Annotated[str, Field(pattern=r"^https?://\S+$")], ...]
+    rpc_urls: Annotated[tuple[Annotated[str, Field(pattern=r"^https?://\S+$")], ...], AfterValidator(_apart)]
     ws_url: str = Field(pattern=r"^(wss?://\S+)?$")
     geyser_url: str = Field(pattern=r"^(https?://\S+)?$")
     commitment: Literal["finalized", "confirmed"]
     cluster: OptionalAddress
     treasury: OptionalAddress
-    mints: tuple[Annotated[Mint, BeforeValidator(_mint)], ...]
+    mints: Annotated[tuple[Annotated[Mint, BeforeValidator(_mint)], ...], AfterValidator(_once)]
     dust_lamports: BaseUnits
     quorum_nodes: int = Field(ge=1, le=16)
     quorum_above: dict[Annotated[str, AfterValidator(_asset)], BaseUnits]
@@ -85,11 +97,6 @@ class Solana(Section):
     def _whole(self) -> Self:
         if self.treasury and not self.rpc_urls:
             raise ValueError("treasury is set, but no node to ask is: set solana.rpc_urls too")
-        if len(set(self.rpc_urls)) < len(self.rpc_urls):
-            raise ValueError("rpc_urls names a node twice: it would count twice where two have to agree")
-        mints = [mint.mint for mint in self.mints]
-        if len(set(mints)) < len(mints):
-            raise ValueError("mints names a mint twice")
         return self
 
 

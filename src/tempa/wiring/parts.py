@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tempa.core.accounts import AccountStore, KeyStore
 from tempa.jobs.ports import JobStore
-from tempa.settlement.ports import SettlementStore
+from tempa.settlement.ports import Guard, SettlementStore
 from tempa.webhooks.ports import WebhookStore
 
 if TYPE_CHECKING:
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tempa.core.roles import Role
     from tempa.core.work import Wake
     from tempa.jobs.ports import ArtifactStore, Engine, Fetch, Host
+    from tempa.settlement.attestation import Attestor
     from tempa.webhooks.keyring import Keyring
     from tempa.webhooks.ports import Sender
-    from tempa.wiring.payments import Payments
+    from tempa.wiring.chain import Payments
     from tempa.wiring.settings import Settings
 
 
@@ -53,6 +54,8 @@ class Parts:
     webhooks: WebhookStore
     settlement: SettlementStore
     payments: Payments | None
+    guard: Guard | None
+    attestor: Attestor
     keys: KeyStore
     accounts: AccountStore
     artifacts: ArtifactStore

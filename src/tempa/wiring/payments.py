@@ -1,102 +1,78 @@
-"""The chain's nodes, the watch over the treasury, and the roles that settle payments, by the settings."""
+"""What takes and settles payments, made of a process's parts."""
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections import Counter
-from dataclasses import dataclass
-from ipaddress import ip_network
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from tempa.adapters.chains.solana import SolanaRpc
-from tempa.adapters.senders.curl import CurlSender
-from tempa.core.accounts import DEFAULT_ACCOUNT
+from tempa import __version__
+from tempa.adapters.payments.generic import Generic
+from tempa.adapters.payments.helius import Helius
+from tempa.adapters.payments.quicknode import QuickNode
+from tempa.settlement.calls import Calls
 from tempa.settlement.lookup import Patience
-from tempa.settlement.model import SOL, Treasury
-from tempa.settlement.post import Terms
-from tempa.settlement.quorum import Quorum, Rule
+from tempa.settlement.proof import Proofs
 from tempa.settlement.quoting import Quoting
 from tempa.settlement.settle import Settler
-from tempa.settlement.transfers import TOKEN, TOKEN_2022
-from tempa.settlement.watch import ListedMint, TreasuryWatch
+from tempa.settlement.standing import Standing, standing
+from tempa.wiring.allowance import RentalAllowance
+from tempa.wiring.chain import terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
     from tempa.core.roles import Role
-    from tempa.settlement.ports import Chain
-    from tempa.settlement.watch import Noticeboard
-    from tempa.wiring.chain_settings import Mint, Solana
+    from tempa.wiring.chain import Payments
     from tempa.wiring.parts import Parts
-    from tempa.wiring.settings import Settings
 
-_ANYWHERE = (
-    ip_network("0.0.0.0/0"),
-    ip_network("::/0"),
-)  # nodes are the operator's to name, in the house too
-_CONNECT_SECONDS = 5.0
-_PROGRAMS = {"spl-token": TOKEN, "token-2022": TOKEN_2022}
 _LEASE_MARGIN_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payments:
-    """What payments are checked with. Only where the settings name a treasury and a node."""
-
-    nodes: tuple[Chain, ...]
-    quorum: Quorum
-    watch: TreasuryWatch
-
-
-def terms_of(settings: Settings) -> Terms:
-    """The operator's terms. Payments that are nobody's are told to the default account."""
-    solana = settings.solana
-    return Terms(operator=DEFAULT_ACCOUNT, dust=_dust(solana))
-
-
-def quoting_of(parts: Parts) -> Quoting:
-    """What makes quotes; it says so where payments are not configured."""
-    watch = None if parts.payments is None else parts.payments.watch
+def quoting(parts: Parts) -> Quoting:
+    """Makes quotes, where payments are configured; says so, where they are not."""
+    payments = parts.payments
     return Quoting(
         store=parts.settlement,
-        treasury=None if watch is None else lambda: watch.treasury,
+        treasury=None if payments is None else lambda: payments.watch.treasury,
         clock=parts.clock,
         lock_seconds=parts.settings.payments.quote_seconds,
     )
 
 
-@contextlib.asynccontextmanager
-async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerator[Payments | None, None]:
-    """Clients to every node; None where payments are not configured."""
-    solana = settings.solana
-    if not solana.is_configured:
-        yield None
-        return
-    # A transport of its own: its calls may take as long as a node needs, and go to inner addresses.
-    sender = CurlSender(
-        _ANYWHERE, connect_timeout_seconds=_CONNECT_SECONDS, body_seconds=solana.timeout_seconds
+def proofs(parts: Parts) -> Proofs:
+    """Makes proofs of credit, signed by the deployment."""
+    payments = parts.payments
+    return Proofs(
+        store=parts.settlement,
+        treasury=None if payments is None else lambda: payments.watch.treasury,
+        terms=terms_of(parts.settings),
+        clock=parts.clock,
+        version=__version__,
+        attestor=parts.attestor,
     )
-    nodes = tuple(_nodes(solana, sender))
-    dust = _dust(solana)
-    quorum = Quorum(
-        nodes,
-        Treasury(cluster="", accounts=(), dust=dust),
-        Rule(nodes=solana.quorum_nodes, above=solana.quorum_above),
+
+
+def calls(parts: Parts) -> Calls:
+    """Takes in what providers post: also while payments are not configured, as nothing told may be lost."""
+    sources = {source.name: source for source in (Helius(), QuickNode(), Generic())}
+    return Calls(
+        store=parts.settlement,
+        clock=parts.clock,
+        meter=parts.meter,
+        sources=sources,
+        secrets={name: parts.settings.payments.secrets_of(name) for name in sources},
+        guard=parts.guard,
     )
-    watch = TreasuryWatch(
-        quorum=quorum,
-        store=store,
-        wallet=solana.treasury,
-        mints=[_listed(mint) for mint in solana.mints],
-        cluster=solana.cluster,
-        dust=dust,
-    )
-    try:
-        yield Payments(nodes=nodes, quorum=quorum, watch=watch)
-    finally:
-        await sender.close()
+
+
+def treasury_standing(parts: Parts) -> Standing | None:
+    """How the treasury stands now; None where payments are not configured."""
+    if parts.payments is None:
+        return None
+    return standing(parts.payments.watch, parts.settings.solana.rpc_urls)
+
+
+def allowance(parts: Parts) -> RentalAllowance:
+    """Who may use which GPU instance."""
+    return RentalAllowance(store=parts.settlement, clock=parts.clock, quoting=quoting(parts))
 
 
 def settling(parts: Parts) -> list[Role]:
@@ -126,39 +102,3 @@ def settler(parts: Parts, payments: Payments) -> Settler:
         lookups_max=solana.lookups_max,
         lease_seconds=call_seconds * len(payments.nodes) + _LEASE_MARGIN_SECONDS,
     )
-
-
-def _nodes(solana: Solana, sender: CurlSender) -> Sequence[SolanaRpc]:
-    """By preference. A name tells host and port, not the key; two keys at one provider are numbered."""
-    hosts = [urlsplit(url).netloc.rpartition("@")[2] for url in solana.rpc_urls]
-    total, seen = Counter(hosts), Counter[str]()
-    nodes = []
-    for url, host in zip(solana.rpc_urls, hosts, strict=True):
-        seen[host] += 1
-        nodes.append(
-            SolanaRpc(
-                url,
-                sender,
-                name=host if total[host] == 1 else f"{host} ({seen[host]})",
-                rate_per_second=solana.requests_per_second,
-                timeout_seconds=solana.timeout_seconds,
-                patience_seconds=solana.timeout_seconds,
-                commitment=solana.commitment,
-            )
-        )
-    return nodes
-
-
-def _listed(mint: Mint) -> ListedMint:
-    return ListedMint(
-        mint=mint.mint,
-        decimals=mint.decimals,
-        program=None if mint.program is None else _PROGRAMS[mint.program],
-        account=mint.account,
-        extensions=frozenset(mint.extensions),
-    )
-
-
-def _dust(solana: Solana) -> dict[str, int]:
-    floors = {SOL: solana.dust_lamports} | {mint.mint: mint.dust for mint in solana.mints}
-    return {asset: floor for asset, floor in floors.items() if floor}

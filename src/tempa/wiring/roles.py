@@ -13,6 +13,7 @@ from tempa.core.ids import new_id
 from tempa.core.retry import RetryPolicy
 from tempa.core.work import pause
 from tempa.jobs.dispatch import Worker
+from tempa.jobs.lapse import Lapse
 from tempa.jobs.perform import Performer
 from tempa.jobs.provide import Provider
 from tempa.jobs.rescue import Rescuer
@@ -21,7 +22,7 @@ from tempa.webhooks.deliver import Deliverer, DeliveryRescuer
 from tempa.webhooks.fanout import FanOut
 from tempa.webhooks.parking import Parking
 from tempa.webhooks.retain import DeliveryJanitor
-from tempa.wiring.payments import settling
+from tempa.wiring.payments import allowance, settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -49,7 +50,7 @@ def chosen_roles(parts: Parts, names: Collection[str]) -> list[Role]:
         "worker": workers,
         "deliverer": _delivering,
         "settler": settling,
-        "rescuer": lambda parts: [rescuer(parts)],
+        "rescuer": lambda parts: [rescuer(parts), lapse(parts)],
         "janitor": lambda parts: [janitor(parts), delivery_janitor(parts)],
     }
     chosen = [role for name, make in made.items() if name in names for role in make(parts)]
@@ -98,6 +99,11 @@ def rescuer(parts: Parts) -> Rescuer:
         rng=random.SystemRandom(),
         max_crash_retries=parts.settings.jobs.max_crash_retries,
     )
+
+
+def lapse(parts: Parts) -> Lapse:
+    """Ends jobs whose GPU rental is over."""
+    return Lapse(store=parts.jobs, allowance=allowance(parts), wake=parts.wake, meter=parts.meter)
 
 
 def workers(parts: Parts) -> list[Role]:

@@ -22,11 +22,12 @@ from tempa.adapters.senders.curl.fetch import CurlFetch
 from tempa.core.clock import SystemClock
 from tempa.core.links import SignedLinks
 from tempa.engines.host.engine_host import EngineHost
+from tempa.settlement.attestation import Attestor
 from tempa.webhooks.keyring import Keyring
+from tempa.wiring.chain import open_guard, open_payments
 from tempa.wiring.credentials import write_private
 from tempa.wiring.opening import open_deployment
 from tempa.wiring.parts import Parts
-from tempa.wiring.payments import open_payments
 from tempa.wiring.plugins import load_engines, withheld_engines
 from tempa.wiring.roles import ALL_ROLES, API
 from tempa.wiring.serving import run
@@ -45,6 +46,7 @@ _logger = logging.getLogger(__name__)
 READY_FILE = "ready.json"
 _BACKLOG = 2048
 _ACCOUNTS_MAX = 4096  # whose signing secrets are kept at hand, 200 bytes each
+_NAMESPACE_LETTERS = 16
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -167,8 +169,12 @@ async def open_parts(
     sender = CurlSender(allow_networks=allowed)
     fetch = CurlFetch(allowed, allow_http=settings.webhooks.allow_http, user_agent=f"Tempa/{__version__}")
     store = deployment.store
+    namespace = deployment.credentials.derive("payments guard").hex()[:_NAMESPACE_LETTERS]
     try:
-        async with open_payments(settings, store) as payments:
+        async with (
+            open_payments(settings, store) as payments,
+            open_guard(settings.payments.guard_url, namespace, clock) as guard,
+        ):
             yield Parts(
                 settings=settings,
                 clock=clock,
@@ -178,6 +184,8 @@ async def open_parts(
                 webhooks=store,
                 settlement=store,
                 payments=payments,
+                guard=guard,
+                attestor=Attestor(deployment.credentials.derive("attestations")),
                 keys=store,
                 accounts=store,
                 artifacts=artifacts,

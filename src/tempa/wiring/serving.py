@@ -21,8 +21,10 @@ from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.webhooks.endpoints import Endpoints
 from tempa.wiring import collection
+from tempa.wiring.chain import terms_of
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
+from tempa.wiring.payments import allowance, calls, proofs, quoting, treasury_standing
 from tempa.wiring.readiness import Readiness
 from tempa.wiring.roles import API, chosen_roles, run_roles
 
@@ -116,6 +118,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         withheld=parts.withheld,
         artifacts=parts.artifacts,
         allowances=allowances,
+        allowance=allowance(parts),
     )
     return ApiParts(
         version=__version__,
@@ -123,6 +126,11 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         jobs=parts.jobs,
         webhooks=parts.webhooks,
         endpoints=_endpoints(parts, intake.addresses),
+        settlement=parts.settlement,
+        quoting=quoting(parts),
+        terms=terms_of(settings),
+        calls=calls(parts),
+        proofs=proofs(parts),
         keys=parts.keys,
         allowances=allowances,
         estimates=Estimates(parts.jobs, parts.clock),
@@ -138,6 +146,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         ready=Readiness(parts),
         file_retention_days=settings.jobs.file_retention_days,
         public_url=parts.public_url,
+        standing=partial(treasury_standing, parts),
         stopping=stop,
     )
 

@@ -30,10 +30,15 @@ from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Completed, Failed, JobError, Lease, Result, Usage
 from tempa.jobs.ports import MadeFile
+from tempa.settlement.calls import Calls
+from tempa.settlement.post import Terms
+from tempa.settlement.proof import Proofs
+from tempa.settlement.quoting import Quoting
 from tempa.testing.trial_engine import TrialEngine
 from tempa.webhooks.endpoints import Endpoints
 from tempa.webhooks.keyring import Keyring
 from tempa.wiring.http_protocol import HttpBounds, bounded
+from tests.integration.api.hearing import Ingress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,6 +161,13 @@ def _parts(store: SqliteStore, wake: InProcessWake, artifacts: LocalArtifacts, u
             limits=limits,
             check_url=check_url,
         ),
+        settlement=store,
+        quoting=Quoting(store=store, treasury=None, clock=clock, lock_seconds=900),
+        terms=Terms(operator="default"),
+        calls=Calls(store=store, clock=clock, meter=meter, sources={}, secrets={}),
+        proofs=Proofs(
+            store=store, treasury=None, terms=Terms(operator="default"), clock=clock, version="0.0.0"
+        ),
         keys=store,
         allowances=allowances,
         estimates=Estimates(store, clock),
@@ -205,3 +217,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 @pytest.fixture
 def http(served: Served) -> httpx2.AsyncClient:
     return served.client()
+
+
+@pytest.fixture
+def ingress(served: Served) -> Ingress:
+    return Ingress.of(served)

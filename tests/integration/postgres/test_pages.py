@@ -11,7 +11,7 @@ import pytest
 from tempa.adapters.stores.postgres.queues import FROM_THE_FRONT_SECONDS, LATE_SECONDS
 from tempa.adapters.stores.sql import job_row, result_text
 from tempa.core.clock import SystemClock
-from tempa.jobs.model import Beat, JobFilter, Stage
+from tempa.jobs.model import Beat, JobFilter, Stage, Tenant
 from tempa.testing.contracts.bench import ROOMY, planned
 from tempa.testing.contracts.samples import (
     ACCOUNT,
@@ -169,6 +169,8 @@ async def look(store: PostgresStore, job_id: str) -> None:
     await store.overdue(10)
     await store.lapsed(10)
     await store.free_expired_deliveries()
+    await store.next_tenant(None)
+    await store.bound_jobs(Tenant(ACCOUNT, "gpu_1"), 10)
 
 
 # Tables of 50,000 rows have 500 to 3,000 pages, their indexes 140 to 400. A write reads a page or two for
@@ -200,6 +202,8 @@ PAGES_MAX = {
     "expired": 8,
     "overdue": 8,
     "lapsed": 8,
+    "next_tenant": 8,
+    "bound_jobs": 8,
     "free_deliveries": 12,
     "wait_for_delayed": 8,
 }

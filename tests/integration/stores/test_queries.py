@@ -33,6 +33,8 @@ HOT = {
     "end_queued": {"job": "sqlite_autoindex_job_1"},
     "expired": {"job": "job_lease"},
     "overdue": {"job": "job_overdue"},
+    "next_tenant": {"beside": "job_bound", "further": "job_bound"},
+    "bound_jobs": {"job": "job_bound"},
     "lapsed": {"job": "job_lapsed"},
     "list_jobs": {"job": "job_account"},
     "job_events": {"event": "sqlite_autoindex_event_2"},
@@ -85,6 +87,8 @@ HOT = {
     "claim_inbox": {"inbox": "inbox_signature", "due": "inbox_due"},
     "settle_inbox": {"inbox": "inbox_signature"},
     "next_lookup": {"inbox": "inbox_due"},
+    "missed_lookups": {"inbox": "inbox_due"},
+    "recall_lookups": {"inbox": "inbox_signature"},
     "quotes_named": {
         "quote": "INTEGER PRIMARY KEY",
         "named": "sqlite_autoindex_quote_2",
@@ -158,6 +162,28 @@ def test_a_flood_of_one_account_makes_no_claim_dearer(database: sqlite3.Connecti
 
         assert _cost(database, "waiting_accounts", lanes='["cpu"]') < 500
         assert _cost(database, "due_jobs", **_due(limit=8, account="flood")) < 4000
+
+
+def test_tenants_are_told_from_each_other_without_their_jobs(database: sqlite3.Connection) -> None:
+    """20,000 jobs of one tenant wait, one of two others, and 100,000 that were bound are finished."""
+    _finish_many_jobs(database)
+    database.execute("update job set gpu_instance_id = 'gpu_1'")
+    database.execute(
+        """
+        insert into job (id, account, status, engine, lane, priority, created_at, run_at, retained_until,
+                         tags, request, gpu_instance_id)
+        with recursive n(i) as (select 0 union all select i + 1 from n where i < 20000)
+        select 'f' || i, iif(i, 'flood', 'zebra'), 'queued', 'e', 'cpu', 5, 1, 1, 9, '{}', '{}',
+               iif(i < 20000, 'gpu_1', 'gpu_2') from n
+        """
+    )
+    for statistics in (False, True):
+        if statistics:
+            database.execute("analyze")
+
+        for account in ("", "flood", "zebra"):
+            assert _cost(database, "next_tenant", gpu_instance_id="gpu_1", account=account) < 200
+        assert _cost(database, "bound_jobs", gpu_instance_id="gpu_1", account="zebra", limit=100) < 500
 
 
 def test_what_waits_for_equal_work_costs_a_claim_little(database: sqlite3.Connection) -> None:

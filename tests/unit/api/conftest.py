@@ -26,6 +26,10 @@ from tempa.jobs.estimates import Estimates
 from tempa.jobs.intake import Addresses, Intake
 from tempa.jobs.model import Job, Result
 from tempa.jobs.ports import MadeFile
+from tempa.settlement.calls import Calls
+from tempa.settlement.post import Terms
+from tempa.settlement.proof import Proofs
+from tempa.settlement.quoting import Quoting
 from tempa.testing.clock import ManualClock
 from tempa.webhooks.endpoints import Endpoints
 from tempa.webhooks.keyring import Keyring
@@ -93,6 +97,17 @@ class World:
                 clock=self.clock,
                 limits=self.limits,
                 check_url=check_url,
+            ),
+            settlement=cast("Any", None),
+            quoting=Quoting(store=cast("Any", None), treasury=None, clock=self.clock, lock_seconds=900),
+            terms=Terms(operator="default"),
+            calls=Calls(store=cast("Any", None), clock=self.clock, meter=NoMeter(), sources={}, secrets={}),
+            proofs=Proofs(
+                store=cast("Any", None),
+                treasury=None,
+                terms=Terms(operator="default"),
+                clock=self.clock,
+                version="0.0.0",
             ),
             keys=self.keys,
             allowances=allowances,

@@ -50,6 +50,15 @@ def test_a_job_that_nobody_can_run_says_so(told: Callable[..., str]) -> None:
     assert "No worker of this server offers opencascade-brep now" in text
 
 
+@pytest.mark.parametrize("status", ["queued", "processing"])
+def test_a_job_on_a_rented_instance_says_what_it_hangs_on(told: Callable[..., str], status: str) -> None:
+    assert "bound to the GPU instance gpu_1: it fails with RENTAL_EXPIRED" in told(
+        status, gpu_instance_id="gpu_1"
+    )
+    assert "RENTAL_EXPIRED" not in told(status)
+    assert "bound to" not in told("completed", gpu_instance_id="gpu_1")
+
+
 def test_a_running_job_has_a_stage(told: Callable[..., str]) -> None:
     text = told("processing", attempt=2, progress={"stage": "exporting", "fraction": 0.75})
 

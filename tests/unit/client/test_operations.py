@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tempa.client import AsyncClient, AsyncJobHandle, Client, JobHandle
+from tempa.client.async_settlement import AsyncSettlement
 from tempa.client.effects import Answer, Lost
 from tempa.client.errors import TempaProblem
 from tempa.client.operations import Operations
+from tempa.client.settlement import Settlement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,7 +186,10 @@ def parameters(member: Any) -> list[tuple[str, Any, Any]]:
     return [(each.name, each.kind, each.default) for each in signature.parameters.values()]
 
 
-@pytest.mark.parametrize(("blocking", "awaited"), [(Client, AsyncClient), (JobHandle, AsyncJobHandle)])
+@pytest.mark.parametrize(
+    ("blocking", "awaited"),
+    [(Client, AsyncClient), (Settlement, AsyncSettlement), (JobHandle, AsyncJobHandle)],
+)
 def test_both_clients_have_the_same_calls(blocking: type, awaited: type) -> None:
     ours = {name: member for name, member in vars(blocking).items() if not name.startswith("_")}
     theirs = {name: member for name, member in vars(awaited).items() if not name.startswith("_")}

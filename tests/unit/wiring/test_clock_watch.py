@@ -167,6 +167,6 @@ async def test_the_operator_is_told_how_far(caplog: pytest.LogCaptureFixture) ->
 
 def test_a_process_runs_what_its_deployment_needs_whatever_its_roles() -> None:
     watch = ClockWatch(store=DueTimes(), clock=ManualClock())
-    parts: Any = SimpleNamespace(upkeep=(watch,))
+    parts: Any = SimpleNamespace(upkeep=(watch,), payments=None)
 
     assert chosen_roles(parts, ["api"]) == [watch]

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tempa.core.work import INBOX
-from tempa.settlement.inbox import Cursor, InboxEnding, InboxState, TakenIn
+from tempa.settlement.inbox import Cursor, InboxEnding, InboxState, TakenIn, Unread
 from tempa.settlement.ingress import Rejected
 from tempa.testing.contracts.samples import LEASE_SECONDS
 from tempa.testing.contracts.settlement_steps import (
@@ -213,6 +213,83 @@ class InboxContract:
         assert await bench.store.take_in(heard(receipt.signature, source="sweep")) == TakenIn(1, 0)
 
         assert await bench.store.next_lookup() is None
+
+    async def test_what_is_urgent_passes_what_waits(self, bench: StoreBench) -> None:
+        flood = [a_signature() for _ in range(3)]
+        for signature in flood:
+            await bench.store.take_in(heard(signature, source="sweep"))
+        bench.clock.advance(1)
+        await bench.store.take_in(heard(flood[2], source="reference", is_urgent=True))
+
+        (claim,) = await bench.store.claim_inbox(1, LEASE_SECONDS)
+
+        assert claim.signature == flood[2]
+        rest = await bench.store.claim_inbox(10, LEASE_SECONDS)
+        assert {claim.signature for claim in rest} == set(flood[:2])
+
+    async def test_only_what_was_not_found_is_recalled_when_a_node_shows_it(self, bench: StoreBench) -> None:
+        missed, held, due, leased = signatures = [a_signature() for _ in range(4)]
+        await bench.store.take_in(heard(*signatures))
+        await bench.store.settle_inbox(
+            [
+                pending(missed, 600.0),
+                pending(held, 600.0, reason="nodes_disagree"),
+                pending(due, 0.0),
+                pending(leased, 0.0),
+            ]
+        )
+        await bench.store.take_in(heard(missed, source="websocket"))
+        await bench.store.settle_inbox([pending(missed, 900.0)])
+        bench.clock.advance(1)
+        assert {claim.signature for claim in await bench.store.claim_inbox(2, LEASE_SECONDS)} == {due, leased}
+        await bench.store.settle_inbox([pending(due, 0.0)])
+
+        assert missed in await bench.store.missed_lookups(10)
+        assert held not in await bench.store.missed_lookups(10)
+        async with bench.expect_ring(INBOX):
+            assert await bench.store.recall_lookups([missed, held, leased, a_signature()]) == 2
+        async with bench.expect_silence(INBOX):
+            assert await bench.store.recall_lookups([missed]) == 0
+
+        claimed = await bench.store.claim_inbox(10, LEASE_SECONDS)
+        assert {claim.signature for claim in claimed} == {missed, due}
+
+    async def test_it_is_known_whether_a_sources_words_of_a_time_still_wait(self, bench: StoreBench) -> None:
+        signature, second = a_signature(), timedelta(seconds=1)
+        at = bench.clock.now()
+        await bench.store.take_in(heard(signature, source="sweep"))
+        bench.clock.advance(60)
+
+        assert await bench.store.is_looking_up("sweep", at - second, at + second)
+        assert not await bench.store.is_looking_up("sweep", at + 30 * second, at + 60 * second)
+        assert not await bench.store.is_looking_up("sweep", at - 30 * second, at - 10 * second)
+        assert not await bench.store.is_looking_up("helius", at - second, at + second)
+        ending = InboxEnding(
+            signature=signature, state=InboxState.TERMINAL, reason="nothing_received", is_shown=False
+        )
+        await bench.store.settle_inbox([ending])
+        assert not await bench.store.is_looking_up("sweep", at - second, at + second)
+
+    async def test_what_is_unread_below_a_cursor_only_shrinks(self, bench: StoreBench) -> None:
+        address, newest = an_address(), a_signature()
+
+        def unread(slot: int) -> Cursor:
+            return Cursor(900, newest, Unread(before=a_signature(), slot=slot, floor=10, known=None))
+
+        steps = [unread(500), unread(500), unread(400)]
+        for step in steps:
+            await bench.store.advance_cursor(address, step)
+            assert await bench.store.cursor(address) == step
+        await bench.store.advance_cursor(address, unread(401))
+        assert await bench.store.cursor(address) == steps[-1]
+
+        done = Cursor(900, newest)
+        await bench.store.advance_cursor(address, done)
+        await bench.store.advance_cursor(address, unread(300))
+        assert await bench.store.cursor(address) == done
+        further = Cursor(901, newest, Unread(before=newest, slot=900, floor=388, known=newest))
+        await bench.store.advance_cursor(address, further)
+        assert await bench.store.cursor(address) == further
 
     async def test_a_cursor_never_goes_back(self, bench: StoreBench) -> None:
         address = an_address()

@@ -7,11 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tempa.settlement.journal import GENESIS, UNALLOCATED, customer_account, first_broken, treasury_account
+from tempa.settlement.model import Outflow, Verdict
+from tempa.settlement.post import Proven
 from tempa.testing.contracts.samples import ACCOUNT, OTHER_ACCOUNT
 from tempa.testing.contracts.settlement_steps import (
     MINT,
+    TERMS,
     TOKENS,
     a_quote,
+    a_signature,
     an_instance,
     pay,
 )
@@ -67,6 +71,31 @@ class LedgerContract:
             (UNALLOCATED, MINT): -(2**64 - 1),
         }
         assert await bench.store.flows() == {(MINT, TOKENS.address): (7_000 + 2**64 - 1, 0)}
+
+    async def test_flows_up_to_a_slot_leave_out_what_came_and_went_later(self, bench: StoreBench) -> None:
+        receipt = await pay(bench, None, 500, slot=10)
+        await pay(bench, None, 40, slot=11)
+        for slot, amount in ((10, 7), (12, 5)):
+            signature = a_signature()
+            outflow = Outflow(
+                cluster=receipt.cluster,
+                signature=signature,
+                asset=MINT,
+                account=receipt.account,
+                kind="transfer",
+                amount=amount,
+                slot=slot,
+                index=0,
+                block_time=None,
+            )
+            verdict = Verdict(signature=signature, slot=slot, outflows=(outflow,), reason="treasury_outflow")
+            await bench.store.post_credits(Proven(verdict=verdict, terms=TERMS))
+
+        place = (MINT, receipt.account)
+        assert await bench.store.flows(9) == {}
+        assert await bench.store.flows(10) == {place: (500, 7)}
+        assert await bench.store.flows(11) == {place: (540, 7)}
+        assert await bench.store.flows() == {place: (540, 12)}
 
 
 class JournalContract:

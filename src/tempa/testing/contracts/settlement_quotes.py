@@ -104,6 +104,21 @@ class QuoteContract:
         assert (shown.status, shown.signature) == (QuoteStatus.CREDITED, receipt.signature)
         assert shown.credited == Progress(heard_at + timedelta(seconds=2), receipt.slot)
 
+    async def test_a_payment_is_found_at_the_quotes_of_its_account_alone(self, bench: StoreBench) -> None:
+        gpu = await an_instance(bench)
+        ours = await a_quote(bench, gpu)
+        theirs = await a_quote(bench, gpu, account=OTHER_ACCOUNT)
+        sightings = [
+            QuoteSighting(ours.reference, "", 7, "one", is_final=False),
+            QuoteSighting(theirs.reference, "", 7, "two", is_final=False),
+        ]
+        await bench.store.note_progress(sightings)
+
+        (found,) = await bench.store.quotes_of(ours.account, "one")
+
+        assert (found.offer, found.status) == (ours, QuoteStatus.SEEN)
+        assert await bench.store.quotes_of(ours.account, "two") == []
+
     async def test_a_payment_that_was_never_announced_leaves_its_times_too(self, bench: StoreBench) -> None:
         quote = await a_quote(bench, await an_instance(bench))
 

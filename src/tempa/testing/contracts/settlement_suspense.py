@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tempa.core.work import INBOX
-from tempa.settlement.anomalies import NewAnomaly, Redriven
+from tempa.settlement.anomalies import RAW_SHOWN_BYTES, NewAnomaly, Redriven
 from tempa.settlement.events import UNMATCHED
 from tempa.settlement.inbox import InboxState
 from tempa.settlement.journal import UNALLOCATED
@@ -193,6 +193,19 @@ class SuspenseContract:
 
         assert [claim.signature for claim in await bench.store.claim_inbox(5, 30)] == [signature]
 
+    async def test_what_is_over_is_cleared_and_open_again_if_it_comes_back(self, bench: StoreBench) -> None:
+        new = NewAnomaly(key="balance:treasury", reason="balance_mismatch", detail="7 too few", account="it")
+        await bench.store.note_anomaly(new)
+
+        assert not await bench.store.clear_anomaly("balance:other", "agreed")
+        assert (await the_anomaly(bench)).detail == "7 too few"
+        assert await bench.store.clear_anomaly(new.key, "agreed")
+        assert not await bench.store.clear_anomaly(new.key, "agreed")
+        assert await bench.store.anomalies(10, None) == []
+
+        await bench.store.note_anomaly(new)
+        assert ((await the_anomaly(bench)).count, (await the_anomaly(bench)).resolution) == (2, None)
+
     async def test_a_stray_is_cleared_by_the_receipt_that_it_becomes(self, bench: StoreBench) -> None:
         quote = await a_quote(bench, await an_instance(bench))
         receipt = a_receipt(bench, quote, 7_200)
@@ -224,7 +237,7 @@ class SuspenseContract:
         resolved = await bench.store.resolve_anomaly(anomaly.id, "Call of Ana, 3 May", TERMS, quote.id)
         again = await bench.store.resolve_anomaly(anomaly.id, "twice", TERMS, quote.id)
 
-        assert refused.refusal == "no_reference"
+        assert (refused.refusal, resolved.was_resolved, again.was_resolved) == ("no_reference", False, True)
         assert resolved.anomaly is not None
         assert resolved.anomaly.resolution == again.anomaly.resolution == "Call of Ana, 3 May"  # type: ignore[union-attr]
         assert (await the_quote(bench, quote)).granted_seconds == 3_600
@@ -257,6 +270,25 @@ class SuspenseContract:
         assert (anomaly.count, anomaly.raw) == (3, b"\x00sample 2")
         assert await bench.store.anomaly(anomaly.id) == anomaly
         assert await bench.store.anomaly_counts() == {"bad_secret": 1}
+
+    async def test_what_happened_often_is_noted_once_with_its_number(self, bench: StoreBench) -> None:
+        for times in (40, 2):
+            await bench.store.note_anomaly(NewAnomaly(key="flood", reason="call_forged", times=times))
+
+        assert (await the_anomaly(bench)).count == 42
+
+    async def test_a_list_shows_the_beginning_of_a_large_call_and_a_look_all_of_it(
+        self, bench: StoreBench
+    ) -> None:
+        raw = bytes(range(256)) * 300
+        await bench.store.note_anomaly(NewAnomaly(key="large", reason="call_unreadable", raw=raw))
+
+        listed = await the_anomaly(bench)
+
+        assert (listed.raw, listed.raw_size_bytes) == (raw[:RAW_SHOWN_BYTES], len(raw))
+        whole = await bench.store.anomaly(listed.id)
+        assert whole is not None
+        assert (whole.raw, whole.raw_size_bytes) == (raw, len(raw))
 
     async def test_what_leaves_the_treasury_is_posted_once(self, bench: StoreBench) -> None:
         signature = a_signature()

@@ -6,6 +6,7 @@ from tempa.testing.contracts.accounts import AccountContract, ComputeContract, Q
 from tempa.testing.contracts.admission import AdmissionContract, ClientKeyContract, DerivedKeyContract
 from tempa.testing.contracts.attempts import BeatContract, ClaimContract, SettleContract
 from tempa.testing.contracts.bench import Store, StoreBench
+from tempa.testing.contracts.bound_jobs import BoundJobContract, RentalEndContract
 from tempa.testing.contracts.breaker import BreakerContract, GoneContract, ProbeContract
 from tempa.testing.contracts.dead_letters import (
     DeadLetterContract,
@@ -79,6 +80,8 @@ class JobStoreContract(
     CancelContract,
     LookingContract,
     DeadlineContract,
+    BoundJobContract,
+    RentalEndContract,
     RetentionContract,
     PruneJobsContract,
     PruneBoundContract,

@@ -55,8 +55,8 @@ def _ask_again(anomaly: Anomaly, now: int) -> Flow[Done[Redriven]]:
     if signature is None:
         return Done(Redriven.WAITING)
     if not (yield ASK.requeue_inbox(signature=signature, now=now)):
-        row = {"source": "operator", "signature": signature, "call_id": anomaly.id, "received_at": now}
-        yield ASK.insert_signatures([row])
+        row = {"source": "operator", "signature": signature, "call_id": anomaly.id}
+        yield ASK.insert_signatures([{**row, "received_at": now, "next_at": now}])
     return Done(Redriven.REQUEUED, (INBOX,))
 
 
@@ -102,7 +102,7 @@ def _resolve(anomaly_id: str, resolution: str, quote_id: str | None, terms: Term
     yield ASK.lock_ledger()
     anomaly = yield from find(anomaly_id)
     if anomaly is None or anomaly.resolved_at is not None:
-        return Done(Resolved(anomaly))
+        return Done(Resolved(anomaly, was_resolved=anomaly is not None))
     moment = yield MOMENT
     topics: tuple[str, ...] = ()
     if quote_id is not None:

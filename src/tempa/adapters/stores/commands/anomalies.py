@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql.settlement_rows import anomalies_from, anomaly_from, anomaly_row
 from tempa.core.ids import new_id
+from tempa.settlement.anomalies import RAW_SHOWN_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,10 @@ class AnomaliesPart(Access):
     async def note_anomaly(self, new: NewAnomaly) -> None:
         """Note one, or count it again."""
         await self._write(_note, new)
+
+    async def clear_anomaly(self, key: str, resolution: str) -> bool:
+        """What it was noted for is over. False if it was not open."""
+        return await self._write(_clear, key, resolution)
 
     async def anomalies(self, limit: int, before: str | None) -> list[Anomaly]:
         """Those that are open, newest first, from the one before `before`."""
@@ -57,8 +62,15 @@ def _note(new: NewAnomaly) -> Flow[Done[None]]:
     return Done(None)
 
 
+def _clear(key: str, resolution: str) -> Flow[Done[bool]]:
+    moment = yield MOMENT
+    cleared = yield ASK.clear_anomaly(key=key, resolution=resolution, now=moment.now)
+    return Done(cleared > 0)
+
+
 def _open(limit: int, before: str | None) -> Flow[list[Anomaly]]:
-    return anomalies_from((yield ASK.open_anomalies(limit=limit, before=before)))
+    rows = yield ASK.open_anomalies(limit=limit, before=before, raw_bytes=RAW_SHOWN_BYTES)
+    return anomalies_from(rows)
 
 
 def _of(signature: str) -> Flow[list[Anomaly]]:

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any
 from tempa.adapters.stores.commands.anomalies import note_all
 from tempa.adapters.stores.commands.batches import Batches
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
-from tempa.adapters.stores.sql.settlement_rows import inbox_entry_from, time_from
+from tempa.adapters.stores.sql import encode
+from tempa.adapters.stores.sql.settlement_rows import cursor_from, cursor_row, inbox_entry_from, time_from
 from tempa.core.clock import from_ms, to_ms
 from tempa.core.ids import new_id
 from tempa.core.work import INBOX
 from tempa.settlement.anomalies import NewAnomaly, lookup_key, of_entry
-from tempa.settlement.inbox import Cursor, InboxClaim, InboxState, TakenIn
+from tempa.settlement.inbox import InboxClaim, InboxState, TakenIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from tempa.adapters.stores.commands.flow import Flow
-    from tempa.settlement.inbox import InboxEnding, InboxEntry, Incoming
+    from tempa.settlement.inbox import Cursor, InboxEnding, InboxEntry, Incoming
+
+
+_BEFORE_ALL = 0  # when it is due what is urgent: before everything that waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,18 @@ class InboxPart(Access):
         """Drop up to `limit` nonces used before then; how many there were."""
         return await self._write(_forget_nonces, to_ms(before), limit)
 
+    async def missed_lookups(self, limit: int) -> list[str]:
+        """Signatures that no node showed yet and that are not due, the furthest away first."""
+        return await self._read(_missed, limit)
+
+    async def recall_lookups(self, signatures: Sequence[str]) -> int:
+        """Those of them that no node showed are due at once; how many entries."""
+        return await self._write(_recall, signatures)
+
+    async def is_looking_up(self, source: str, since: datetime, until: datetime) -> bool:
+        """Whether anything waits that this source told of between the two, both included."""
+        return await self._read(_is_looking_up, source, since, until)
+
     async def cursor(self, address: str) -> Cursor | None:
         """How far an account's history was read."""
         return await self._read(_cursor, address)
@@ -110,9 +126,10 @@ def _taken_in(call: _Call, accepted: int, *, is_replay: bool) -> TakenIn:
 
 
 def _signature_rows(call: _Call, now: int) -> Iterator[dict[str, Any]]:
+    due = _BEFORE_ALL if call.incoming.is_urgent else now
     for signature in call.incoming.signatures:
         row = {"source": call.incoming.source, "signature": signature, "call_id": call.id}
-        yield {**row, "received_at": now}
+        yield {**row, "received_at": now, "next_at": due}
 
 
 def _call_row(call: _Call, now: int) -> dict[str, Any]:
@@ -198,12 +215,29 @@ def _forget_nonces(before: int, limit: int) -> Flow[Done[int]]:
     return Done(forgotten)
 
 
+def _missed(limit: int) -> Flow[list[str]]:
+    moment = yield MOMENT
+    rows = yield ASK.missed_lookups(now=moment.now, limit=limit)
+    return list(dict.fromkeys(row["signature"] for row in rows))  # several sources tell of the same
+
+
+def _recall(signatures: Sequence[str]) -> Flow[Done[int]]:
+    moment = yield MOMENT
+    recalled = yield ASK.recall_lookups(signatures=encode(list(signatures)), now=moment.now)
+    return Done(recalled, (INBOX,) if recalled else ())
+
+
+def _is_looking_up(source: str, since: datetime, until: datetime) -> Flow[bool]:
+    waiting = yield ASK.lookups_between(source=source, since=to_ms(since), until=to_ms(until))
+    return bool(waiting)
+
+
 def _cursor(address: str) -> Flow[Cursor | None]:
     row = yield ASK.cursor_of(address=address)
-    return None if row is None else Cursor(row["slot"], row["signature"])
+    return None if row is None else cursor_from(row)
 
 
 def _advance(address: str, cursor: Cursor) -> Flow[Done[None]]:
     moment = yield MOMENT
-    yield ASK.advance_cursor(address=address, slot=cursor.slot, signature=cursor.signature, now=moment.now)
+    yield ASK.advance_cursor(address=address, now=moment.now, **cursor_row(cursor))
     return Done(None)

@@ -11,7 +11,7 @@ from tempa.core.clock import from_ms, to_ms
 from tempa.core.crash import crash_point
 from tempa.core.work import cancel_topic
 from tempa.jobs import events
-from tempa.jobs.model import TRANSITIONS, CancelOutcome, Status, Step
+from tempa.jobs.model import TRANSITIONS, CancelOutcome, Status, Step, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,15 @@ class JobsPart(Access):
     async def fail_queued(self, job_id: str, error: JobError) -> bool:
         """Fail a job that nobody took. False: it is no longer queued."""
         return await self._write(_fail_queued, job_id, error)
+
+    async def next_tenant(self, after: Tenant | None) -> Tenant | None:
+        """The next account with unfinished jobs on a GPU instance, in the order of (instance, account)."""
+        return await self._read(_next_tenant, after)
+
+    async def bound_jobs(self, tenant: Tenant, limit: int) -> list[Job]:
+        """Its unfinished jobs there, the first to be admitted first."""
+        bound = ASK.bound_jobs(gpu_instance_id=tenant.gpu_instance_id, account=tenant.account, limit=limit)
+        return await self._read(_jobs, bound)
 
     async def cancel(self, account: str, job_id: str) -> tuple[CancelOutcome, Job] | None:
         """Cancel at once, ask the worker to, or say that it is too late. None: not this account's."""
@@ -113,6 +122,12 @@ def _next_delayed(lanes: Sequence[str]) -> Flow[float | None]:
 def _overdue(limit: int) -> Flow[list[Job]]:
     moment = yield MOMENT
     return (yield from _jobs(ASK.overdue(now=moment.now, limit=limit)))
+
+
+def _next_tenant(after: Tenant | None) -> Flow[Tenant | None]:
+    account, gpu_instance_id = after or ("", "")
+    row = yield ASK.next_tenant(gpu_instance_id=gpu_instance_id, account=account)
+    return None if row is None else Tenant(row["account"], row["gpu_instance_id"])
 
 
 def _lapsed(limit: int) -> Flow[list[Job]]:

@@ -14,6 +14,8 @@ from tempa.adapters.stores.sql.ledger_rows import (
     limbs,
     line_from,
     outflow_row,
+    quote_payment_from,
+    receipt_from,
     receipt_row,
     recorded_from,
 )
@@ -21,7 +23,7 @@ from tempa.core.work import EVENTS
 from tempa.settlement.anomalies import NewAnomaly, lookup_key, stray_key
 from tempa.settlement.inbox import InboxState
 from tempa.settlement.journal import Draft
-from tempa.settlement.post import Posted, outflow_key, outflow_postings, receipt_key
+from tempa.settlement.post import LedgerEnds, Posted, outflow_key, outflow_postings, receipt_key
 from tempa.settlement.reasons import is_again
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.settlement.journal import JournalEntry
     from tempa.settlement.model import Outflow, Receipt
-    from tempa.settlement.post import Flows, LedgerLine, Proven, Recorded
+    from tempa.settlement.ports import ReceiptPlace
+    from tempa.settlement.post import Flows, LedgerLine, Proven, QuotePayment, Recorded
 
 
 class LedgerPart(Access):
@@ -69,9 +72,33 @@ class LedgerPart(Access):
         """The entry that tells of a receipt."""
         return await self._read(_entry_of, receipt_key(receipt))
 
-    async def flows(self) -> dict[tuple[str, str], Flows]:
-        """What came into each account of the treasury and what left it, by (asset, account)."""
-        return await self._read(_flows)
+    async def ledger_ends(self) -> LedgerEnds:
+        """How far the ledger goes. What is numbered up to there never changes."""
+        return await self._read(_ledger_ends)
+
+    async def receipts_by_place(self, after: ReceiptPlace | None, limit: int, up_to: int) -> list[Receipt]:
+        """In the chain's order, behind `after`, of those numbered up to `up_to`."""
+        return await self._read(_receipts_by_place, after, limit, up_to)
+
+    async def lowest_receipt(self, after: int, up_to: int) -> Receipt | None:
+        """The first in the chain's order of those numbered above `after`, up to `up_to`."""
+        return await self._read(_lowest_receipt, after, up_to)
+
+    async def entry_hashes(self, after: int, up_to: int, limit: int) -> list[tuple[int, str]]:
+        """Numbers and hashes of the journal, behind `after`."""
+        return await self._read(_entry_hashes, after, up_to, limit)
+
+    async def entries(self, keys: Sequence[str]) -> list[JournalEntry]:
+        """Those of the journal that tell of these, in order."""
+        return await self._read(_entries, keys)
+
+    async def payments_of_quote(self, quote_id: str, after: int, limit: int) -> list[QuotePayment]:
+        """What was given to a quote, in order, behind number `after`."""
+        return await self._read(_payments_of_quote, quote_id, after, limit)
+
+    async def flows(self, up_to: int | None = None) -> dict[tuple[str, str], Flows]:
+        """What came into each account of the treasury and what left it, up to a slot, by (asset, account)."""
+        return await self._read(_flows, up_to)
 
     async def balances(self) -> dict[tuple[str, str], int]:
         """Debits less credits of each account of the journal, by (account, asset)."""
@@ -227,9 +254,45 @@ def _entry_of(key: str) -> Flow[JournalEntry | None]:
     return entries_from([row], lines)[0]
 
 
-def _flows() -> Flow[dict[tuple[str, str], Flows]]:
-    received = yield ASK.received()
-    sent = yield ASK.sent()
+def _ledger_ends() -> Flow[LedgerEnds]:
+    row = yield ASK.ledger_ends()
+    return LedgerEnds(row["receipt_number"], row["entry_number"])
+
+
+def _receipts_by_place(after: ReceiptPlace | None, limit: int, up_to: int) -> Flow[list[Receipt]]:
+    if after is None:
+        rows = yield ASK.first_receipts(up_to=up_to, limit=limit)
+    else:
+        names = ("slot", "tx_index", "account", "signature", "asset")
+        place = dict(zip(names, after, strict=True))
+        rows = yield ASK.receipts_by_place(**place, up_to=up_to, limit=limit)
+    return [receipt_from(row) for row in rows]
+
+
+def _lowest_receipt(after: int, up_to: int) -> Flow[Receipt | None]:
+    row = yield ASK.lowest_receipt(after=after, up_to=up_to)
+    return None if row is None else receipt_from(row)
+
+
+def _entry_hashes(after: int, up_to: int, limit: int) -> Flow[list[tuple[int, str]]]:
+    rows = yield ASK.entry_hashes(after=after, up_to=up_to, limit=limit)
+    return [(row["number"], row["hash"]) for row in rows]
+
+
+def _entries(keys: Sequence[str]) -> Flow[list[JournalEntry]]:
+    rows = yield ASK.entries_by_key(keys=encode(keys))
+    lines = yield ASK.postings_of(numbers=encode([row["number"] for row in rows]))
+    return entries_from(rows, lines)
+
+
+def _payments_of_quote(quote_id: str, after: int, limit: int) -> Flow[list[QuotePayment]]:
+    rows = yield ASK.payments_of_quote(quote_id=quote_id, after=after, limit=limit)
+    return [quote_payment_from(row) for row in rows]
+
+
+def _flows(up_to: int | None) -> Flow[dict[tuple[str, str], Flows]]:
+    received = yield ASK.received(up_to=up_to)
+    sent = yield ASK.sent(up_to=up_to)
     return flows_from(received, sent)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.settlement.model import Attribution, Outflow, Receipt, Share
     from tempa.settlement.post import Terms
-    from tempa.settlement.quotes import PriceOffer, Quote
+    from tempa.settlement.quotes import Price, PriceOffer, Quote
 
 
 class Known(NamedTuple):
@@ -54,6 +54,7 @@ class _Taken(NamedTuple):
     quote: Quote
     amount: int
     seconds: int
+    price: Price
     expires_at: int | None
 
 
@@ -71,6 +72,17 @@ def known_quotes(receipts: Iterable[Receipt], quote_ids: Iterable[str] = ()) -> 
         return {}
     rows = yield ASK.quotes_named(names=ascii_json(sorted(names)), ids=ascii_json(sorted(ids)))
     return {row["id"]: Known(quote_from(row), prices_from(row["prices"])) for row in rows}
+
+
+def _price_then(quote: Quote, receipt: Receipt, prices: tuple[PriceOffer, ...]) -> Flow[Price | None]:
+    """What the instance cost when a late payment was made, whenever we came to it; else what it costs now."""
+    if receipt.block_time is not None:
+        end = 1000 * receipt.block_time + 999  # of the second that the chain tells
+        row = yield ASK.prices_at(gpu_instance_id=quote.offer.gpu_instance_id, at=end)
+        then = None if row is None else price_in(prices_from(row["prices"]), receipt.asset)
+        if then is not None:
+            return then
+    return price_in(prices, receipt.asset)
 
 
 class Book:
@@ -120,7 +132,8 @@ class Book:
         """Credit a share to its quote and prolong the rental; a code of `reasons` if it has to wait."""
         quote, prices = self._known[quote_id]
         late = is_late(receipt, quote, from_ms(self.now), terms)
-        bought = credit(quote, amount, price_in(prices, receipt.asset), late=late)
+        price = (yield from _price_then(quote, receipt, prices)) if late else None
+        bought = credit(quote, amount, price, late=late)
         if isinstance(bought, str):
             return bought
         expires_at = yield from self._extend(bought, receipt.signature)
@@ -128,7 +141,7 @@ class Book:
             return expires_at
         paid = replace(bought.quote, signature=receipt.signature)
         self._known[quote_id] = Known(paid, prices)
-        self._take(receipt, number, _Taken(paid, amount, bought.seconds, expires_at))
+        self._take(receipt, number, _Taken(paid, amount, bought.seconds, bought.price, expires_at))
         return None
 
     def allocate(self, receipt: Receipt, share: Share, key: str) -> None:
@@ -191,6 +204,8 @@ class Book:
                 "quote_id": offer.id,
                 "amount": str(taken.amount),
                 "seconds": taken.seconds,
+                "price_numerator": str(taken.price.numerator),
+                "price_denominator": str(taken.price.denominator),
                 "expires_at": taken.expires_at,
                 "at": self.now,
             }

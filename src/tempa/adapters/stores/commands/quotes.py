@@ -36,6 +36,10 @@ class QuotesPart(Access):
         """The account's, newest first, from the one made before `before`."""
         return await self._read(_list, account, limit, before)
 
+    async def quotes_of(self, account: str, signature: str) -> list[Quote]:
+        """The account's whose latest transaction this is."""
+        return await self._read(_of_transaction, account, signature)
+
     async def watched_quotes(
         self, expired_after: datetime, after: Place | None, limit: int
     ) -> tuple[list[Quote], Place | None]:
@@ -69,6 +73,12 @@ def _one(account: str, quote_id: str) -> Flow[Quote | None]:
 def _list(account: str, limit: int, before: str | None) -> Flow[list[Quote]]:
     moment = yield MOMENT
     rows = yield ASK.list_quotes(account=account, limit=limit, before=before)
+    return [quote_from(row, from_ms(moment.now)) for row in rows]
+
+
+def _of_transaction(account: str, signature: str) -> Flow[list[Quote]]:
+    moment = yield MOMENT
+    rows = yield ASK.quotes_of_transaction(account=account, signature=signature)
     return [quote_from(row, from_ms(moment.now)) for row in rows]
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.notices import tell
-from tempa.adapters.stores.sql.settlement_rows import instance_from, prices_text, rental_from
+from tempa.adapters.stores.sql.settlement_rows import act_from, instance_from, prices_text, rental_from
 from tempa.core.work import EVENTS
 from tempa.settlement.events import EXPIRED, EXPIRING, of_rental
-from tempa.settlement.rentals import Expired
+from tempa.settlement.rentals import ActKind, Expired
 from tempa.webhooks.notices import Notice
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.settlement.quotes import PriceOffer
-    from tempa.settlement.rentals import GpuInstance, NewInstance
+    from tempa.settlement.rentals import GpuInstance, InstanceAct, NewInstance
 
 
 class RentalsPart(Access):
@@ -47,6 +47,10 @@ class RentalsPart(Access):
         """Let it be used again, with the time that was left. False: there is none, or it is not suspended."""
         return await self._write(_resume, gpu_instance_id)
 
+    async def instance_acts(self, after: int, limit: int) -> list[InstanceAct]:
+        """What operators did to instances, in order, behind number `after`."""
+        return await self._read(_acts, after, limit)
+
     async def expire_rentals(self, warn_seconds: float, grace_seconds: float, limit: int) -> Expired:
         """Warn of what ends within `warn_seconds`, let into grace what has ended, end what is past that."""
         return await self._write(_expire, round(warn_seconds * 1000), round(grace_seconds * 1000), limit)
@@ -54,12 +58,20 @@ class RentalsPart(Access):
 
 def _add(new: NewInstance) -> Flow[Done[GpuInstance]]:
     moment = yield MOMENT
-    yield ASK.insert_instance(id=new.id, name=new.name, prices=prices_text(new.prices), now=moment.now)
+    prices = prices_text(new.prices)
+    yield ASK.insert_instance(id=new.id, name=new.name, prices=prices, now=moment.now)
+    yield ASK.note_act(gpu_instance_id=new.id, kind=ActKind.ADDED, prices=prices, now=moment.now)
     return Done(instance_from((yield ASK.instance(gpu_instance_id=new.id))))
 
 
 def _change_prices(gpu_instance_id: str, prices: Sequence[PriceOffer]) -> Flow[Done[bool]]:
-    changed = yield ASK.change_prices(gpu_instance_id=gpu_instance_id, prices=prices_text(prices))
+    """Behind the ledger's lock: each late payment is posted wholly before, or wholly after."""
+    yield ASK.lock_ledger()
+    moment = yield MOMENT
+    text = prices_text(prices)
+    changed = yield ASK.change_prices(gpu_instance_id=gpu_instance_id, prices=text)
+    if changed:
+        yield ASK.note_act(gpu_instance_id=gpu_instance_id, kind=ActKind.PRICED, prices=text, now=moment.now)
     return Done(changed > 0)
 
 
@@ -73,10 +85,18 @@ def _list(limit: int, after: str | None) -> Flow[list[GpuInstance]]:
     return [instance_from(row) for row in rows]
 
 
+def _acts(after: int, limit: int) -> Flow[list[InstanceAct]]:
+    return [act_from(row) for row in (yield ASK.acts_after(after=after, limit=limit))]
+
+
 def _suspend(gpu_instance_id: str) -> Flow[Done[bool]]:
     yield ASK.lock_ledger()  # a payment that is being posted is posted wholly before, or finds it suspended
     moment = yield MOMENT
     suspended = yield ASK.suspend_instance(gpu_instance_id=gpu_instance_id, now=moment.now)
+    if suspended:
+        yield ASK.note_act(
+            gpu_instance_id=gpu_instance_id, kind=ActKind.SUSPENDED, prices=None, now=moment.now
+        )
     return Done(suspended > 0)
 
 
@@ -85,6 +105,8 @@ def _resume(gpu_instance_id: str) -> Flow[Done[bool]]:
     moment = yield MOMENT
     yield ASK.shift_rental(gpu_instance_id=gpu_instance_id, now=moment.now)
     resumed = yield ASK.resume_instance(gpu_instance_id=gpu_instance_id)
+    if resumed:
+        yield ASK.note_act(gpu_instance_id=gpu_instance_id, kind=ActKind.RESUMED, prices=None, now=moment.now)
     return Done(resumed > 0)
 
 

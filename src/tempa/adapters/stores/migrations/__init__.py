@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDER", "SCHEMA_VERSION", "SchemaMismatch", "Script", "due", "scripts", "statements"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 5
 """What this code reads and writes: the number of the last script, of either database."""
 
 

@@ -32,12 +32,55 @@ where (source, nonce) in (
 
 -- name: cursor_of(address)^
 -- How far an account's history was read.
-select slot, signature from cursor where address = :address;
+select slot, signature, unread_before, unread_slot, unread_floor, unread_known from cursor where address = :address;
 
--- name: advance_cursor(address, slot, signature, now)!
--- It never goes back: of two sweeps the one that is further counts.
-insert into cursor (address, slot, signature, updated_at)
-values (:address, :slot, :signature, :now)
+-- name: advance_cursor(address, slot, signature, unread_before, unread_slot, unread_floor, unread_known, now)!
+-- It never goes back: of two sweeps the one that is further counts, or has less unread below the same slot.
+insert into cursor (
+    address, slot, signature, unread_before, unread_slot, unread_floor, unread_known, updated_at
+)
+values (
+    :address, :slot, :signature, :unread_before, :unread_slot, :unread_floor, :unread_known, :now
+)
 on conflict (address) do update
-set slot = excluded.slot, signature = excluded.signature, updated_at = excluded.updated_at
-where cursor.slot < excluded.slot;
+set slot = excluded.slot,
+    signature = excluded.signature,
+    unread_before = excluded.unread_before,
+    unread_slot = excluded.unread_slot,
+    unread_floor = excluded.unread_floor,
+    unread_known = excluded.unread_known,
+    updated_at = excluded.updated_at
+where cursor.slot < excluded.slot
+    or (
+        cursor.slot = excluded.slot
+        and cursor.unread_slot is not null
+        and (excluded.unread_slot is null or excluded.unread_slot <= cursor.unread_slot)
+    );
+
+-- name: missed_lookups(now, limit)
+-- Those that no node showed, and that are not due: the furthest away first.
+select signature
+from inbox
+where state = 'pending' and next_at > :now and reason = 'not_found_yet'
+order by next_at desc, number desc
+limit :limit;
+
+-- name: recall_lookups(signatures, now)!
+-- A node shows them now.
+update inbox
+set next_at = :now
+where signature in (select value from json_each(cast(:signatures as text)))
+    and state || '' = 'pending'
+    and leased = 0
+    and reason = 'not_found_yet'
+    and next_at > :now;
+
+-- name: lookups_between(source, since, until)$
+-- Whether any waits that this source told of then. 1 or 0.
+select count(*)
+from (
+    select 1
+    from inbox
+    where state = 'pending' and source = :source and received_at between :since and :until
+    limit 1
+) as waiting;

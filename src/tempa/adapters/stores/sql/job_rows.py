@@ -32,6 +32,7 @@ def job_row(new: NewJob) -> dict[str, Any]:
         "work_key": new.work_key,
         "tags": encode(request.tags),
         "request": encode(_shallow(request)),
+        "gpu_instance_id": request.gpu_instance_id,
     }
 
 

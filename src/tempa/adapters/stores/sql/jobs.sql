@@ -62,6 +62,42 @@ select * from job where lease_until <= :now order by lease_until, number limit :
 -- What the claim passes over: still queued, deadline gone.
 select * from job where status = 'queued' and deadline_at <= :now order by deadline_at, number limit :limit;
 
+-- name: next_tenant(gpu_instance_id, account)^
+-- From account to account in the index, however many jobs each has there. In two steps: of a comparison of
+-- pairs SQLite takes only the first half to the index.
+select gpu_instance_id, account
+from (
+    select gpu_instance_id, account
+    from (
+        select beside.gpu_instance_id, beside.account
+        from job as beside
+        where beside.gpu_instance_id = :gpu_instance_id
+            and beside.account > :account
+            and beside.completed_at is null
+        order by beside.account
+        limit 1
+    ) as same_instance
+    union all
+    select gpu_instance_id, account
+    from (
+        select further.gpu_instance_id, further.account
+        from job as further
+        where further.gpu_instance_id > :gpu_instance_id and further.completed_at is null
+        order by further.gpu_instance_id, further.account
+        limit 1
+    ) as another_instance
+) as tenant
+order by gpu_instance_id, account
+limit 1;
+
+-- name: bound_jobs(gpu_instance_id, account, limit)
+-- What waits or runs, the first to be admitted first.
+select *
+from job
+where gpu_instance_id = :gpu_instance_id and account = :account and completed_at is null
+order by number
+limit :limit;
+
 -- name: job_by_id(job_id)^
 -- For the store itself, and for links and tokens, which carry their own right.
 select * from job where id = :job_id;

@@ -29,8 +29,8 @@ order by allocation.number;
 -- A page of an account's ledger, or everybody's.
 select
     allocation.number, allocation.quote_id, allocation.amount, allocation.seconds, allocation.expires_at,
-    allocation.at, receipt.signature, receipt.asset, receipt.slot, receipt.block_time, receipt.payer,
-    quote.account, quote.gpu_instance_id
+    allocation.at, allocation.price_numerator, allocation.price_denominator, receipt.signature, receipt.asset,
+    receipt.slot, receipt.block_time, receipt.payer, quote.account, quote.gpu_instance_id
 from allocation
 join receipt on receipt.number = allocation.receipt_number
 join quote on quote.id = allocation.quote_id
@@ -50,18 +50,20 @@ select * from journal where key = :key;
 -- The lines of these entries.
 select * from posting where journal_number between :first and :last order by journal_number, line;
 
--- name: received()
--- What came into each account of the treasury, in two limbs of ten digits: amounts may be beyond 2**63.
+-- name: received(up_to)
+-- What came into each account of the treasury up to a slot, in two limbs of ten digits: amounts may be beyond
+-- 2**63.
 select
     asset,
     account,
     cast(sum(cast(substr('00000000000000000000' || amount, length(amount) + 1, 10) as bigint)) as bigint) as high,
     cast(sum(cast(substr('00000000000000000000' || amount, length(amount) + 11, 10) as bigint)) as bigint) as low
 from receipt
+where cast(:up_to as bigint) is null or slot <= :up_to
 group by asset, account
 order by asset, account;
 
--- name: sent()
+-- name: sent(up_to)
 -- What left each, likewise.
 select
     asset,
@@ -69,6 +71,7 @@ select
     cast(sum(cast(substr('00000000000000000000' || amount, length(amount) + 1, 10) as bigint)) as bigint) as high,
     cast(sum(cast(substr('00000000000000000000' || amount, length(amount) + 11, 10) as bigint)) as bigint) as low
 from outflow
+where cast(:up_to as bigint) is null or slot <= :up_to
 group by asset, account
 order by asset, account;
 
@@ -90,15 +93,15 @@ from (
 group by account, asset
 order by account, asset;
 
--- name: note_anomaly(id, key, reason, source, signature, detail, raw, call_id, asset, account, amount, receipt_number, quote_id, now)!
+-- name: note_anomaly(id, key, reason, source, signature, detail, raw, call_id, asset, account, amount, receipt_number, quote_id, times, now)!
 -- The same key is the same anomaly: it is counted, and open again.
 insert into anomaly (
     id, key, reason, source, signature, detail, raw, call_id, asset, account, amount, receipt_number, quote_id,
-    created_at, seen_at
+    count, created_at, seen_at
 )
 values (
     :id, :key, :reason, :source, :signature, :detail, :raw, :call_id, :asset, :account, :amount, :receipt_number,
-    :quote_id, :now, :now
+    :quote_id, :times, :now, :now
 )
 on conflict (key) do update
 set reason = excluded.reason,
@@ -106,7 +109,7 @@ set reason = excluded.reason,
     raw = excluded.raw,
     call_id = coalesce(excluded.call_id, anomaly.call_id),
     amount = excluded.amount,
-    count = anomaly.count + 1,
+    count = anomaly.count + excluded.count,
     seen_at = excluded.seen_at,
     resolved_at = null,
     resolution = null;
@@ -117,9 +120,15 @@ update anomaly
 set resolved_at = :now, resolution = 'credited'
 where key in (select value from json_each(cast(:keys as text))) and resolved_at is null;
 
+-- name: clear_anomaly(key, resolution, now)!
+-- What was wrong is not any more.
+update anomaly set resolved_at = :now, resolution = :resolution where key = :key and resolved_at is null;
+
 -- name: anomaly(anomaly_id)^
 -- With what came, where that was kept. By its call, or by the first call that told of the signature.
-select anomaly.*, coalesce(anomaly.raw, inbox_call.raw) as kept
+select
+    anomaly.*, coalesce(anomaly.raw, inbox_call.raw) as kept,
+    length(coalesce(anomaly.raw, inbox_call.raw)) as kept_bytes
 from anomaly
 left join inbox_call on inbox_call.id = coalesce(
     anomaly.call_id,
@@ -127,9 +136,11 @@ left join inbox_call on inbox_call.id = coalesce(
 )
 where anomaly.id = :anomaly_id;
 
--- name: open_anomalies(before, limit)
--- Newest first.
-select anomaly.*, coalesce(anomaly.raw, inbox_call.raw) as kept
+-- name: open_anomalies(before, limit, raw_bytes)
+-- Newest first, with the beginning of what came: a page of whole calls would be hundreds of megabytes.
+select
+    anomaly.*, substr(coalesce(anomaly.raw, inbox_call.raw), 1, :raw_bytes) as kept,
+    length(coalesce(anomaly.raw, inbox_call.raw)) as kept_bytes
 from anomaly
 left join inbox_call on inbox_call.id = coalesce(
     anomaly.call_id,
@@ -144,7 +155,10 @@ limit :limit;
 
 -- name: anomalies_of(signature)
 -- All that was ever noted of a transaction.
-select anomaly.*, anomaly.raw as kept from anomaly where signature = :signature order by number;
+select anomaly.*, anomaly.raw as kept, length(anomaly.raw) as kept_bytes
+from anomaly
+where signature = :signature
+order by number;
 
 -- name: resolve_anomaly(anomaly_id, resolution, now)!
 -- A person has seen to it.

@@ -10,7 +10,8 @@ from tempa.adapters.stores.sql.settlement_rows import ascii_json, legs_text, pla
 from tempa.core.clock import from_ms
 from tempa.settlement.journal import Draft, JournalEntry, Posting
 from tempa.settlement.model import Outflow, Part, Receipt
-from tempa.settlement.post import Allocation, Flows, LedgerLine, Recorded
+from tempa.settlement.post import Allocation, Flows, LedgerLine, QuotePayment, Recorded
+from tempa.settlement.quotes import Price
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,6 +96,24 @@ def allocation_from(row: Mapping[str, Any]) -> Allocation:
         seconds=row["seconds"],
         expires_at=time_from(row["expires_at"]),
         at=from_ms(row["at"]),
+        price=_price_from(row),
+    )
+
+
+def _price_from(row: Mapping[str, Any]) -> Price | None:
+    if row["price_numerator"] is None:
+        return None
+    return Price(int(row["price_numerator"]), int(row["price_denominator"]))
+
+
+def quote_payment_from(row: Mapping[str, Any]) -> QuotePayment:
+    """A row of `payments_of_quote`."""
+    return QuotePayment(
+        number=row["number"],
+        receipt=row["receipt_number"],
+        amount=int(row["amount"]),
+        seconds=row["seconds"],
+        price=Price(int(row["price_numerator"]), int(row["price_denominator"])),
     )
 
 

@@ -24,6 +24,10 @@ where account = :account
 order by number desc
 limit :limit;
 
+-- name: quotes_of_transaction(account, signature)
+-- An account has few: its index is enough.
+select * from quote where account = :account and signature = :signature order by number;
+
 -- name: watched_quotes(after_at, after_number, limit)
 -- Those whose references are looked for on the chain still, in the order of their end.
 select *

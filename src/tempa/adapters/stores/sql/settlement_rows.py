@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tempa.adapters.stores.sql.json_text import decode, encode
 from tempa.core.clock import from_ms, to_ms
 from tempa.settlement.anomalies import Anomaly
-from tempa.settlement.inbox import InboxEntry, InboxState
+from tempa.settlement.inbox import Cursor, InboxEntry, InboxState, Unread
 from tempa.settlement.model import QuoteStatus
 from tempa.settlement.quotes import Leg, NewQuote, Price, PriceOffer, Progress, Quote
-from tempa.settlement.rentals import GpuInstance, Rental
+from tempa.settlement.rentals import ActKind, GpuInstance, InstanceAct, Rental
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,6 +136,40 @@ def instance_from(row: Mapping[str, Any]) -> GpuInstance:
     )
 
 
+def act_from(row: Mapping[str, Any]) -> InstanceAct:
+    """A row of `instance_act`."""
+    return InstanceAct(
+        number=row["number"],
+        gpu_instance_id=row["gpu_instance_id"],
+        kind=ActKind(row["kind"]),
+        prices=None if row["prices"] is None else prices_from(row["prices"]),
+        after_entry=row["after_entry"],
+        at=from_ms(row["at"]),
+    )
+
+
+def cursor_row(cursor: Cursor) -> dict[str, Any]:
+    """The columns of how far a history was read."""
+    unread = cursor.unread
+    return {
+        "slot": cursor.slot,
+        "signature": cursor.signature,
+        "unread_before": None if unread is None else unread.before,
+        "unread_slot": None if unread is None else unread.slot,
+        "unread_floor": None if unread is None else unread.floor,
+        "unread_known": None if unread is None else unread.known,
+    }
+
+
+def cursor_from(row: Mapping[str, Any]) -> Cursor:
+    """A row of `cursor`."""
+    if row["unread_slot"] is None:
+        return Cursor(row["slot"], row["signature"])
+    names = ("before", "slot", "floor", "known")
+    unread = Unread(**{name: row[f"unread_{name}"] for name in names})
+    return Cursor(row["slot"], row["signature"], unread)
+
+
 def inbox_entry_from(row: Mapping[str, Any]) -> InboxEntry:
     """A row of `inbox`."""
     state = InboxState(row["state"])
@@ -166,6 +200,7 @@ def anomaly_row(new: NewAnomaly) -> dict[str, Any]:
         "amount": None if new.amount is None else str(new.amount),
         "receipt_number": new.receipt,
         "quote_id": new.quote_id,
+        "times": new.times,
     }
 
 
@@ -178,7 +213,8 @@ def anomaly_from(row: Mapping[str, Any]) -> Anomaly:
         source=row["source"],
         signature=row["signature"],
         detail=row["detail"],
-        raw=row["kept"],
+        raw=b"" if row["kept_bytes"] == 0 else row["kept"],  # SQLite cuts nothing out of nothing: null
+        raw_size_bytes=row["kept_bytes"],
         asset=row["asset"],
         account=row["account"],
         amount=None if row["amount"] is None else int(row["amount"]),

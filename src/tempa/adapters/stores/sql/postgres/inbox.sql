@@ -17,16 +17,17 @@ order by source, nonce
 on conflict (source, nonce) do nothing
 returning source, nonce;
 
--- name: insert_signatures(source, signature, call_id, received_at)
+-- name: insert_signatures(source, signature, call_id, received_at, next_at)
 -- Once means a unique index. What another source has led to a credit need not be looked up again.
 insert into inbox (source, signature, call_id, received_at, next_at, state, settled_at)
 select
-    fresh.source, fresh.signature, fresh.call_id, fresh.received_at, fresh.received_at,
+    fresh.source, fresh.signature, fresh.call_id, fresh.received_at, fresh.next_at,
     case when known.number is null then 'pending' else 'credited' end,
     case when known.number is not null then fresh.received_at end
 from unnest(
-    cast(:source as text[]), cast(:signature as text[]), cast(:call_id as text[]), cast(:received_at as bigint[])
-) with ordinality as fresh (source, signature, call_id, received_at, place)
+    cast(:source as text[]), cast(:signature as text[]), cast(:call_id as text[]), cast(:received_at as bigint[]),
+    cast(:next_at as bigint[])
+) with ordinality as fresh (source, signature, call_id, received_at, next_at, place)
 left join lateral (
     select other.number
     from inbox as other

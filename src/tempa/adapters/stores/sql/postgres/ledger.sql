@@ -33,14 +33,19 @@ order by place
 on conflict (cluster, signature, asset, account, kind) do nothing
 returning cluster, signature, asset, account, kind;
 
--- name: insert_allocations(receipt_number, quote_id, amount, seconds, expires_at, at)!
+-- name: insert_allocations(receipt_number, quote_id, amount, seconds, price_numerator, price_denominator, expires_at, at)!
 -- A trigger refuses more than came in.
-insert into allocation (receipt_number, quote_id, amount, seconds, expires_at, at)
-select receipt_number, quote_id, amount, seconds, expires_at, at
+insert into allocation (
+    receipt_number, quote_id, amount, seconds, price_numerator, price_denominator, expires_at, at
+)
+select receipt_number, quote_id, amount, seconds, price_numerator, price_denominator, expires_at, at
 from unnest(
     cast(:receipt_number as bigint[]), cast(:quote_id as text[]), cast(:amount as text[]),
-    cast(:seconds as bigint[]), cast(:expires_at as bigint[]), cast(:at as bigint[])
-) with ordinality as allocation (receipt_number, quote_id, amount, seconds, expires_at, at, place)
+    cast(:seconds as bigint[]), cast(:price_numerator as text[]), cast(:price_denominator as text[]),
+    cast(:expires_at as bigint[]), cast(:at as bigint[])
+) with ordinality as allocation (
+    receipt_number, quote_id, amount, seconds, price_numerator, price_denominator, expires_at, at, place
+)
 order by place;
 
 -- name: insert_postings(journal_number, line, account, asset, amount)!

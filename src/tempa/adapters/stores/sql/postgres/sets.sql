@@ -213,7 +213,7 @@ set last_used_at = used.used_at
 from used
 where api_key.id = used.id and (api_key.last_used_at is null or api_key.last_used_at < used.used_at);
 
--- name: admit(ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, body, announce, route, derived, key, fingerprint, not_for, now)
+-- name: admit(ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, gpu_instance_id, body, announce, route, derived, key, fingerprint, not_for, now)
 -- Keys, jobs and first events of many requests in one statement: a row for each that was admitted. A key
 -- is taken if it is free, or if the job that has it no longer holds it; that job must be seen here: one
 -- that another process admits at this moment is not, and holds. In one order, so that two processes that
@@ -224,12 +224,12 @@ with asked as (
         cast(:ordinal as integer[]), cast(:id as text[]), cast(:event_id as text[]), cast(:account as text[]),
         cast(:engine as text[]), cast(:lane as text[]), cast(:priority as integer[]), cast(:created_at as bigint[]),
         cast(:deadline_at as bigint[]), cast(:retained_until as bigint[]), cast(:work_key as text[]),
-        cast(:tags as text[]), cast(:request as text[]), cast(:body as text[]), cast(:announce as text[]),
-        cast(:route as text[]), cast(:derived as integer[]), cast(:key as text[]), cast(:fingerprint as text[]),
-        cast(:not_for as text[]), cast(:now as bigint[])
+        cast(:tags as text[]), cast(:request as text[]), cast(:gpu_instance_id as text[]), cast(:body as text[]),
+        cast(:announce as text[]), cast(:route as text[]), cast(:derived as integer[]), cast(:key as text[]),
+        cast(:fingerprint as text[]), cast(:not_for as text[]), cast(:now as bigint[])
     ) as asked (
         ordinal, id, event_id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key,
-        tags, request, body, announce, route, derived, key, fingerprint, not_for, fixed_now
+        tags, request, gpu_instance_id, body, announce, route, derived, key, fingerprint, not_for, fixed_now
     )
 ),
 bound as (
@@ -259,11 +259,11 @@ bound as (
 written as (
     insert into job (
         id, account, status, engine, lane, priority, created_at, run_at, deadline_at, retained_until,
-        sequence, work_key, tags, request
+        sequence, work_key, tags, request, gpu_instance_id
     )
     select
         id, account, 'queued', engine, lane, priority, created_at, now, deadline_at, retained_until,
-        1, work_key, tags, request
+        1, work_key, tags, request, gpu_instance_id
     from asked
     where key is null or id in (select job_id from bound)
     order by ordinal

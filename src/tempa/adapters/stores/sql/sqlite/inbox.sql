@@ -10,11 +10,11 @@ insert into nonce (source, nonce, seen_at) values (:source, :nonce, :seen_at)
 on conflict (source, nonce) do nothing
 returning source, nonce;
 
--- name: insert_signature(source, signature, call_id, received_at)^
+-- name: insert_signature(source, signature, call_id, received_at, next_at)^
 -- Once means a unique index. What another source has led to a credit need not be looked up again.
 insert into inbox (source, signature, call_id, received_at, next_at, state, settled_at)
 select
-    :source, :signature, :call_id, :received_at, :received_at,
+    :source, :signature, :call_id, :received_at, :next_at,
     case when known.number is null then 'pending' else 'credited' end,
     case when known.number is not null then :received_at end
 from (select 1)

@@ -21,8 +21,12 @@ returning cluster, signature, asset, account, kind;
 
 -- name: insert_allocations*!
 -- A trigger refuses more than came in.
-insert into allocation (receipt_number, quote_id, amount, seconds, expires_at, at)
-values (:receipt_number, :quote_id, :amount, :seconds, :expires_at, :at);
+insert into allocation (
+    receipt_number, quote_id, amount, seconds, price_numerator, price_denominator, expires_at, at
+)
+values (
+    :receipt_number, :quote_id, :amount, :seconds, :price_numerator, :price_denominator, :expires_at, :at
+);
 
 -- name: insert_postings*!
 -- Before their entries, which seal them.

@@ -7,15 +7,15 @@ values (:account, :route, :derived, :key, :fingerprint, :job_id, :bound_at)
 on conflict (account, route, derived, key)
 do update set fingerprint = excluded.fingerprint, job_id = excluded.job_id, bound_at = excluded.bound_at;
 
--- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, run_at)!
+-- name: insert_job(id, account, engine, lane, priority, created_at, deadline_at, retained_until, work_key, tags, request, gpu_instance_id, run_at)!
 -- A job is born queued, due at once, with one event.
 insert into job (
     id, account, status, engine, lane, priority, created_at, run_at, deadline_at, retained_until,
-    sequence, work_key, tags, request
+    sequence, work_key, tags, request, gpu_instance_id
 )
 values (
     :id, :account, 'queued', :engine, :lane, :priority, :created_at, :run_at, :deadline_at,
-    :retained_until, 1, :work_key, :tags, :request
+    :retained_until, 1, :work_key, :tags, :request, :gpu_instance_id
 );
 
 -- name: insert_event*!

@@ -1,0 +1,39 @@
+"""Proofs of credit: what shows by itself that a payment was taken, and what it bought."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from starlette.responses import JSONResponse
+
+from tempa.api.auth import PaymentsKeeper
+from tempa.api.operation import Told, operation, path_id
+from tempa.api.parts import Parts
+from tempa.core import base58
+from tempa.core.errors import Refusal
+from tempa.settlement.proof_document import ProofView
+
+router = APIRouter(prefix="/v1/payments", tags=["payments"])
+
+Signature = Annotated[str, path_id("The transaction.", "^[1-9A-HJ-NP-Za-km-z]{64,88}$")]
+
+
+@router.get(
+    "/{signature}/proof",
+    **operation(
+        "Prove a payment",
+        scope="payments",
+        answers={200: Told("All that it takes to check it elsewhere.", ProofView)},
+        refusals=["not-found", "payments-not-configured", "treasury-unknown"],
+    ),
+)
+async def get_proof(signature: Signature, parts: Parts, caller: PaymentsKeeper) -> Response:
+    """Of what was credited to you; the operator's shows all that came in."""
+    account = None if caller.is_operator else caller.account
+    proof = await parts.proofs.proof(signature, account) if base58.is_signature(signature) else None
+    if proof is None:
+        raise Refusal(
+            "not-found", f"Nothing of the transaction {signature[:90]} was credited to this account."
+        )
+    return JSONResponse(proof, headers={"Cache-Control": "no-store"})

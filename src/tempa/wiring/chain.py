@@ -1,0 +1,130 @@
+"""What payments are checked with: clients of the chain's nodes, the watch over the treasury, the guard."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tempa.adapters.chains.solana import SolanaRpc
+from tempa.adapters.payments.guard import RedisGuard
+from tempa.adapters.senders.curl import CurlSender
+from tempa.core.accounts import DEFAULT_ACCOUNT
+from tempa.settlement.model import SOL, Treasury
+from tempa.settlement.post import Terms
+from tempa.settlement.quorum import Quorum, Rule
+from tempa.settlement.transfers import TOKEN, TOKEN_2022
+from tempa.settlement.watch import ListedMint, TreasuryWatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from tempa.core.clock import Clock
+    from tempa.settlement.ports import Chain, Guard
+    from tempa.settlement.watch import Noticeboard
+    from tempa.wiring.chain_settings import Mint, Solana
+    from tempa.wiring.settings import Settings
+
+# Nodes are the operator's to name, those of the house too.
+_ANYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+_CONNECT_SECONDS = 5.0
+_PROGRAMS = {"spl-token": TOKEN, "token-2022": TOKEN_2022}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payments:
+    """What payments are checked with. Only where the settings name a treasury and a node."""
+
+    nodes: tuple[Chain, ...]
+    quorum: Quorum
+    watch: TreasuryWatch
+
+
+def terms_of(settings: Settings) -> Terms:
+    """The operator's terms. Payments that are nobody's are told to the default account."""
+    solana = settings.solana
+    return Terms(operator=DEFAULT_ACCOUNT, dust=_dust(solana))
+
+
+@contextlib.asynccontextmanager
+async def open_guard(url: str, namespace: str, clock: Clock) -> AsyncGenerator[Guard | None, None]:
+    """What tells repeated calls early; None where there is none. It connects when it is first asked."""
+    if not url:
+        yield None
+        return
+    guard = RedisGuard(url, namespace=namespace, clock=clock)
+    try:
+        yield guard
+    finally:
+        await guard.close()
+
+
+@contextlib.asynccontextmanager
+async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerator[Payments | None, None]:
+    """Clients to every node; None where payments are not configured."""
+    solana = settings.solana
+    if not solana.is_configured:
+        yield None
+        return
+    # A transport of its own: its calls may take as long as a node needs, and go to inner addresses.
+    sender = CurlSender(
+        _ANYWHERE, connect_timeout_seconds=_CONNECT_SECONDS, body_seconds=solana.timeout_seconds
+    )
+    nodes = tuple(_nodes(solana, sender))
+    dust = _dust(solana)
+    quorum = Quorum(
+        nodes,
+        Treasury(cluster="", accounts=(), dust=dust),
+        Rule(nodes=solana.quorum_nodes, above=solana.quorum_above),
+    )
+    watch = TreasuryWatch(
+        quorum=quorum,
+        store=store,
+        wallet=solana.treasury,
+        mints=[_listed(mint) for mint in solana.mints],
+        cluster=solana.cluster,
+        dust=dust,
+    )
+    try:
+        yield Payments(nodes=nodes, quorum=quorum, watch=watch)
+    finally:
+        await sender.close()
+
+
+def _nodes(solana: Solana, sender: CurlSender) -> Sequence[SolanaRpc]:
+    """By preference. A name tells host and port, not the key; two keys at one provider are numbered."""
+    hosts = [urlsplit(url).netloc.rpartition("@")[2] for url in solana.rpc_urls]
+    total, seen = Counter(hosts), Counter[str]()
+    nodes = []
+    for url, host in zip(solana.rpc_urls, hosts, strict=True):
+        seen[host] += 1
+        nodes.append(
+            SolanaRpc(
+                url,
+                sender,
+                name=host if total[host] == 1 else f"{host} ({seen[host]})",
+                rate_per_second=solana.requests_per_second,
+                timeout_seconds=solana.timeout_seconds,
+                patience_seconds=solana.timeout_seconds,
+                commitment=solana.commitment,
+            )
+        )
+    return nodes
+
+
+def _listed(mint: Mint) -> ListedMint:
+    return ListedMint(
+        mint=mint.mint,
+        decimals=mint.decimals,
+        program=None if mint.program is None else _PROGRAMS[mint.program],
+        account=mint.account,
+        extensions=frozenset(mint.extensions),
+    )
+
+
+def _dust(solana: Solana) -> dict[str, int]:
+    floors = {SOL: solana.dust_lamports} | {mint.mint: mint.dust for mint in solana.mints}
+    return {asset: floor for asset, floor in floors.items() if floor}
