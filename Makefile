@@ -11,11 +11,11 @@ export PIP_NO_INPUT := 1
 
 # Handed on to the tool: make test ARGS="-x -k fillet", make mutants ARGS="stale-records-pass"
 ARGS ?=
-# How often bench-queue, bench-webhooks and bench-splat take each figure: fewer for a try.
+# How often the benches take each figure: fewer for a try.
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue bench-webhooks bench-splat mutants constraints clean
+.PHONY: help setup demo up test check fix chaos bench bench-ticket bench-queue bench-webhooks bench-splat bench-settlement mutants constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ fix: $(READY) ## format, and mend what can be mended
 chaos: $(READY) ## kill processes at every crash point and under load, try the store for long (an hour)
 	$(BIN)/python -m pytest -m chaos $(ARGS)
 
-bench: bench-ticket bench-queue bench-webhooks bench-splat ## all benches
+bench: bench-ticket bench-queue bench-webhooks bench-splat bench-settlement ## all benches
 
 bench-ticket: $(READY) ## what a ticket costs around the kernel, beside its targets
 	$(BIN)/python bench/ticket.py
@@ -69,6 +69,9 @@ bench-webhooks: $(READY) ## what a webhook costs and how soon it is there, besid
 
 bench-splat: $(READY) ## what splats look like, how fast they are made and written, beside their targets (minutes)
 	$(BIN)/python -m bench.splat.run --rounds $(ROUNDS) $(ARGS)
+
+bench-settlement: $(READY) ## how soon payments are heard, verified and credited, beside their targets (minutes)
+	$(BIN)/python -m bench.settlement.run --rounds $(ROUNDS) $(ARGS)
 
 mutants: $(READY) ## take the guards out one at a time; a test has to notice each
 	$(BIN)/python tools/mutants.py $(ARGS)

@@ -85,3 +85,18 @@ def test_the_canonical_form_reads_back_as_the_same_value(value: object) -> None:
     assert canonical(again) == canonical(value)
     lenient = json.loads(canonical(value), parse_int=float)  # as every reader with doubles has it
     assert canonical(lenient) == canonical(value)
+
+
+def test_what_is_not_kept_may_hold_what_no_database_does() -> None:
+    text = r'{"memo": "\u0000 \ud800", "amount": 123456789012345678901}'
+
+    with pytest.raises(Refusal):
+        read_json(text.encode())
+    assert read_json(text.encode(), is_kept=False) == {"memo": "\0 \ud800", "amount": 123456789012345678901}
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"a":2}', "[NaN]", '["\\', "[" * 99_999, "[" + "7" * 5_000 + "]"])
+def test_what_two_readers_may_understand_differently_is_refused_all_the_same(text: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        read_json(text.encode(), is_kept=False)
+    assert refused.value.slug == "unreadable-json"
