@@ -79,9 +79,7 @@ class Calls:
         `StoreUnavailable`.
         """
         try:
-            nonce = await self._authentic(source, call)
-            document = await self._document(source, call)
-            return await self._keep(_Word(source, call.body, nonce, source.hear(document)))
+            return await self._keep(await self._understood(source, call))
         except StoreUnavailable:
             self._count(source, "unavailable")
             raise
@@ -91,6 +89,11 @@ class Calls:
         reason = _TOO_LARGE if too_large else _UNREADABLE
         self._count(source, "too_large" if too_large else "unreadable")
         await self._sample(source, reason, detail, sample, key=f"{reason}:{source.name}")
+
+    async def _understood(self, source: Source, call: Call) -> _Word:
+        """What a call says. Its document ends here: keeping many until the disk is done halved the rate."""
+        nonce = await self._authentic(source, call)
+        return _Word(source, call.body, nonce, source.hear(await self._document(source, call)))
 
     async def _authentic(self, source: Source, call: Call) -> str | None:
         """The call's nonce, where its source has them."""
@@ -105,7 +108,7 @@ class Calls:
     async def _document(self, source: Source, call: Call) -> Any:
         """A memo may hold any character: of the text nothing is kept but signatures."""
         try:
-            return read_json(call.body, keeps_text=False)
+            return read_json(call.body, is_kept=False)
         except Refusal as refusal:
             self._count(source, "unreadable")
             digest = hashlib.sha256(call.body).hexdigest()

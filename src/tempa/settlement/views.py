@@ -34,6 +34,7 @@ LEDGER_COLUMNS = (
     "slot",
     "block_time",
     "current_expiry",
+    "price",
 )
 """The first ten are those of the view `gpu_rental_ledger`, for which statements were written already."""
 
@@ -96,6 +97,7 @@ def ledger_view(line: LedgerLine) -> dict[str, Any]:
         "slot": line.slot,
         "block_time": _block_time(line.block_time),
         "current_expiry": _time(given.expires_at),
+        "price": None if given.price is None else f"{given.price.numerator}/{given.price.denominator}",
     }
 
 

@@ -285,6 +285,7 @@ class LedgerLineView(Answer):
     slot: int
     block_time: datetime | None
     current_expiry: datetime | None = Field(description="When the rental ended then.")
+    price: str | None = Field(description="Seconds for one base unit, as `numerator/denominator`.")
 
 
 class TreasuryAccountView(Answer):

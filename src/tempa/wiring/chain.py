@@ -18,6 +18,7 @@ from tempa.settlement.post import Terms
 from tempa.settlement.quorum import Quorum, Rule
 from tempa.settlement.transfers import TOKEN, TOKEN_2022
 from tempa.settlement.watch import ListedMint, TreasuryWatch
+from tempa.wiring.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -55,7 +56,10 @@ async def open_guard(url: str, namespace: str, clock: Clock) -> AsyncGenerator[G
     if not url:
         yield None
         return
-    guard = RedisGuard(url, namespace=namespace, clock=clock)
+    try:
+        guard = RedisGuard(url, namespace=namespace, clock=clock)
+    except ImportError:
+        raise SettingsError("payments.guard_url needs a package: pip install 'tempa[scale]'") from None
     try:
         yield guard
     finally:

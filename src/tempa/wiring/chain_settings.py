@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from tempa.core.base58 import is_address
+from tempa.core.signing import secret_key
 from tempa.settlement.model import SOL
 from tempa.wiring.section import Section
 
@@ -112,12 +113,25 @@ class SourceSettings(Section):
         return tuple(secret for secret in (self.secret, self.previous_secret) if secret)
 
 
+def _signing(secret: str) -> str:
+    if secret:
+        secret_key(secret)  # what cannot be read would make each call of its a fault of ours
+    return secret
+
+
+class SigningSource(SourceSettings):
+    """One that signs as Standard Webhooks do."""
+
+    secret: Annotated[str, AfterValidator(_signing)]
+    previous_secret: Annotated[str, AfterValidator(_signing)]
+
+
 class Payments(Section):
     """How payments are heard of, looked up and turned into time."""
 
     helius: SourceSettings
     quicknode: SourceSettings
-    generic: SourceSettings
+    generic: SigningSource
     guard_url: str = Field(pattern=r"^(rediss?://\S+)?$")
     not_found_after_seconds: float = Field(ge=0, le=86_400)
     max_transient_retries: int = Field(ge=0, le=50)

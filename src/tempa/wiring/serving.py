@@ -24,6 +24,7 @@ from tempa.wiring import collection
 from tempa.wiring.chain import terms_of
 from tempa.wiring.http_protocol import HttpBounds, bounded
 from tempa.wiring.open_files import connections_within, raise_limit
+from tempa.wiring.payment_gauges import measure_payments
 from tempa.wiring.payments import allowance, calls, proofs, quoting, treasury_standing
 from tempa.wiring.readiness import Readiness
 from tempa.wiring.roles import API, chosen_roles, run_roles
@@ -190,6 +191,7 @@ async def _render_metrics(parts: Parts) -> tuple[bytes, str]:
     for (status, lane), count in (await parts.jobs.counts()).items():
         parts.meter.gauge("tempa_jobs", count, status=status, lane=lane)
     await _measure_webhooks(parts)
+    await measure_payments(parts)
     writes = parts.store_writes()
     parts.meter.total("tempa_store_commits_total", writes.commits)
     parts.meter.total("tempa_store_commands_total", writes.commands)

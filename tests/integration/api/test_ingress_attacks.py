@@ -127,6 +127,7 @@ UNREADABLE = {
     "not a number": b"[NaN]",
     "a key twice": b'[{"signature":"a","signature":"b"}]',
     "not JSON": b"signature=abc",
+    "an endless number": b"[" + b"7" * 5_000 + b"]",
 }
 
 

@@ -70,6 +70,7 @@ def test_amounts_beyond_what_toml_can_say_are_taken_as_text() -> None:
         ("TEMPA_SOLANA__COMMITMENT", "processed", "finalized"),
         ("TEMPA_SOLANA__QUORUM_ABOVE", f'{{"SOL": "{2**64}"}}', "18446744073709551615"),
         ("TEMPA_PAYMENTS__GUARD_URL", "http://a", "redis"),
+        ("TEMPA_PAYMENTS__GENERIC__SECRET", "whsec_???", "base64"),
         ("TEMPA_PAYMENTS__HELIUS__SECRT", "a", "did you mean TEMPA_PAYMENTS__HELIUS__SECRET"),
         ("TEMPA_PAYMENTS__PAYPAL__SECRET", "a", "is no setting"),
     ],

@@ -2,9 +2,9 @@
 
 `SET NX` *before* the insert, as the source recipe has it, loses payments: a process that dies between the
 two leaves a mark and no row, and every further try of the provider is passed over. Here a mark follows the
-commit: without one a call costs a write, and with one it is true that nothing is to be written. Only a database
-that was set back to an older state holds less than the marks say, for as long as they live. The sweep does not
-ask the guard, and finds those payments all the same.
+commit: without one a call costs a write, and with one it is true that nothing is to be written. Only a
+database that was set back to an older state holds less than the marks say, for as long as they live. The
+sweep does not ask the guard, and finds those payments all the same.
 """
 
 from __future__ import annotations
