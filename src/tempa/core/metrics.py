@@ -82,6 +82,56 @@ METRICS: Mapping[str, Metric] = {
     "tempa_settlement_source_up": Metric(
         "gauge", "1 while a subscription stands, 0 while it is made again.", ("source",)
     ),
+    "tempa_settlement_lookups_total": Metric(
+        "counter",
+        "Lookups of payments on the chain, by what they came to: credited, suspended, or a reason's code.",
+        ("outcome",),
+    ),
+    "tempa_settlement_credits_total": Metric(
+        "counter", "Receipts posted: payments that came in, by asset (SOL, or the mint).", ("asset",)
+    ),
+    "tempa_settlement_credit_seconds": Metric(
+        "histogram", "From the time of a payment's block to its posting. Blocks' times are whole seconds."
+    ),
+    "tempa_settlement_pending": Metric(
+        "gauge", "Entries of the inbox that wait for a lookup, or the next one."
+    ),
+    "tempa_settlement_lag_seconds": Metric(
+        "gauge", "For how long the oldest of them has waited. What no node ever shows stays, and is shown."
+    ),
+    "tempa_settlement_unmatched": Metric(
+        "gauge", "Anomalies that are open, by the code of their reason.", ("reason",)
+    ),
+    "tempa_settlement_mismatch": Metric(
+        "gauge",
+        "What the chain says an account of the treasury holds, less what the ledger says, in base units,"
+        " where two checks in a row found them different. It must be 0.",
+        ("asset", "account"),
+    ),
+    "tempa_settlement_nodes": Metric(
+        "gauge", "Nodes by whether they may be asked: usable, or the reason why not.", ("state",)
+    ),
+    "tempa_settlement_sweep_pages_total": Metric(
+        "counter",
+        "Pages of an account's history asked of a node, by outcome: read, or why it could not be.",
+        ("node", "outcome"),
+    ),
+    "tempa_settlement_swept_total": Metric(
+        "counter",
+        "Transactions in those pages, by how the inbox took them: accepted, or duplicate of another page.",
+        ("outcome",),
+    ),
+    "tempa_settlement_swept_timestamp_seconds": Metric(
+        "gauge", "When a sweep last read the new part of every account, in Unix seconds."
+    ),
+    "tempa_settlement_reference_looks_total": Metric(
+        "counter",
+        "Looks for a quote's reference on a node, by outcome: read, or why it could not be.",
+        ("outcome",),
+    ),
+    "tempa_settlement_expiries_total": Metric(
+        "counter", "Rentals that time has moved on, by how far: warned, in_grace, ended.", ("step",)
+    ),
     "tempa_store_commits_total": Metric("counter", "Commits of the store: flushes to disk."),
     "tempa_store_commands_total": Metric("counter", "Commands in those commits; several share one."),
     "tempa_store_failed_commits_total": Metric(

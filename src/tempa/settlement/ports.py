@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Terms,
     )
     from tempa.settlement.quotes import Closed, NewQuote, PriceOffer, Quote, QuoteSighting
+    from tempa.settlement.refunds import NewRefund, Outcome, Refund
     from tempa.settlement.rentals import Expired, GpuInstance, InstanceAct, NewInstance
 
 # The chain
@@ -83,6 +84,27 @@ class AccountState:
 
     slot: int
     value: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A transaction as it goes to the chain. Above `last_valid_height` it can land no more."""
+
+    raw: bytes
+    signature: str
+    last_valid_height: int
+
+
+class Signer(Protocol):
+    """Signs refunds. It has the treasury's key, which the server has not; what it refuses is a `Trouble`."""
+
+    async def sign(self, refund: Refund) -> Signed | Trouble: ...  # a new transaction, sent to nobody
+
+
+class Outlet(Protocol):
+    """A node that takes transactions."""
+
+    async def send(self, raw: bytes) -> str | Trouble: ...  # the signature; the same bytes may be sent again
 
 
 class Chain(Protocol):
@@ -212,7 +234,7 @@ class SettlementStore(Protocol):
     async def next_lookup(self) -> datetime | None: ...  # when the next is due; None: nothing waits
     async def pending_lookups(self) -> tuple[int, datetime | None]: ...  # how many, and the oldest's arrival
     async def missed_lookups(self, limit: int) -> list[str]: ...  # no node showed them, and they are not due
-    async def recall_lookups(self, signatures: Sequence[str]) -> int: ...  # of those, what is due now after all
+    async def recall_lookups(self, signatures: Sequence[str]) -> int: ...  # of those, what is due at once now
     async def is_looking_up(
         self, source: str, since: datetime, until: datetime
     ) -> bool: ...  # whether anything waits that this source told of in between
@@ -271,6 +293,18 @@ class SettlementStore(Protocol):
     async def expire_rentals(
         self, warn_seconds: float, grace_seconds: float, limit: int
     ) -> Expired: ...  # warns, lets into grace and ends up to `limit` of each
+
+    async def request_refund(self, new: NewRefund) -> Refund | None: ...  # None: no money waits there
+    async def keep_signing(
+        self, refund_id: str, signed: Signed
+    ) -> bool: ...  # before anybody else has it; False: another may land
+    async def note_sent(self, refund_id: str, signature: str) -> bool: ...
+    async def end_signing(
+        self, refund_id: str, signature: str, outcome: Outcome, reason: str | None = None
+    ) -> Refund | None: ...  # final only behind its outflow; failed: its money waits again
+    async def give_up_refund(self, refund_id: str, reason: str) -> Refund | None: ...  # None: it may land
+    async def refund(self, refund_id: str) -> Refund | None: ...
+    async def open_refunds(self, after: str, limit: int) -> list[Refund]: ...  # oldest first
 
     async def note_anomaly(self, new: NewAnomaly) -> None: ...
     async def clear_anomaly(self, key: str, resolution: str) -> bool: ...  # False: it was not open

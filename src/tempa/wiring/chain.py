@@ -21,10 +21,10 @@ from tempa.settlement.watch import ListedMint, TreasuryWatch
 from tempa.wiring.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from tempa.core.clock import Clock
-    from tempa.settlement.ports import Chain, Guard
+    from tempa.settlement.ports import Chain, Guard, PushSource
     from tempa.settlement.watch import Noticeboard
     from tempa.wiring.chain_settings import Mint, Solana
     from tempa.wiring.settings import Settings
@@ -42,6 +42,7 @@ class Payments:
     nodes: tuple[Chain, ...]
     quorum: Quorum
     watch: TreasuryWatch
+    sources: tuple[PushSource, ...]  # who tell of payments by themselves
 
 
 def terms_of(settings: Settings) -> Terms:
@@ -93,7 +94,7 @@ async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerato
         dust=dust,
     )
     try:
-        yield Payments(nodes=nodes, quorum=quorum, watch=watch)
+        yield Payments(nodes=nodes, quorum=quorum, watch=watch, sources=tuple(_sources(solana)))
     finally:
         await sender.close()
 
@@ -117,6 +118,23 @@ def _nodes(solana: Solana, sender: CurlSender) -> Sequence[SolanaRpc]:
             )
         )
     return nodes
+
+
+def _sources(solana: Solana) -> Iterator[PushSource]:
+    try:
+        if solana.ws_url:
+            from tempa.adapters.payments.websocket import WebSocketSource
+
+            yield WebSocketSource(solana.ws_url, commitment=solana.commitment)
+        if solana.geyser_url:
+            from tempa.adapters.payments.geyser.source import GeyserSource
+
+            yield GeyserSource(solana.geyser_url, commitment=solana.commitment)
+    except ImportError as missing:
+        need = f"solana.ws_url and solana.geyser_url need {missing.name}"
+        raise SettingsError(f"{need}: pip install 'tempa[solana]'") from None
+    except ValueError as fault:
+        raise SettingsError(f"solana.geyser_url: {fault}") from None
 
 
 def _listed(mint: Mint) -> ListedMint:

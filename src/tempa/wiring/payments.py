@@ -10,16 +10,21 @@ from tempa.adapters.payments.generic import Generic
 from tempa.adapters.payments.helius import Helius
 from tempa.adapters.payments.quicknode import QuickNode
 from tempa.settlement.calls import Calls
+from tempa.settlement.listen import Listener
 from tempa.settlement.lookup import Patience
 from tempa.settlement.proof import Proofs
 from tempa.settlement.quoting import Quoting
 from tempa.settlement.settle import Settler
 from tempa.settlement.standing import Standing, standing
+from tempa.settlement.sweep import Sweeper
 from tempa.wiring.allowance import RentalAllowance
 from tempa.wiring.chain import terms_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tempa.core.roles import Role
+    from tempa.settlement.ports import PushSource
     from tempa.wiring.chain import Payments
     from tempa.wiring.parts import Parts
 
@@ -79,7 +84,30 @@ def settling(parts: Parts) -> list[Role]:
     """What a settler does."""
     if parts.payments is None:
         return []
-    return [settler(parts, parts.payments)]
+    payments = parts.payments
+    sweeper = Sweeper(
+        store=parts.settlement,
+        quorum=payments.quorum,
+        watch=payments.watch,
+        clock=parts.clock,
+        meter=parts.meter,
+        every_seconds=parts.settings.solana.sweep_seconds,
+    )
+    listeners = [listener(parts, payments, source, sweeper.sweep_soon) for source in payments.sources]
+    return [settler(parts, payments), sweeper, *listeners]
+
+
+def listener(parts: Parts, payments: Payments, source: PushSource, on_gap: Callable[[], None]) -> Listener:
+    """Hears what a source tells of payments."""
+    return Listener(
+        source=source,
+        store=parts.settlement,
+        watch=payments.watch,
+        on_gap=on_gap,
+        clock=parts.clock,
+        meter=parts.meter,
+        rng=random.SystemRandom(),
+    )
 
 
 def settler(parts: Parts, payments: Payments) -> Settler:

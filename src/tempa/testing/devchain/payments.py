@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx2
 from solders.hash import Hash
@@ -14,6 +14,7 @@ from solders.pubkey import Pubkey
 
 from tempa.testing.devchain import instructions as make
 from tempa.testing.devchain.programs import TOKEN, associated_account
+from tempa.testing.devchain.rpc.call import DEV_CHAIN
 from tempa.testing.devchain.wallet import keypair, signed
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ class Rpc:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        parts = urlsplit(url)
+        self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # the rest may be a key
 
     def call(self, method: str, *params: Any) -> Any:
         """The result."""
@@ -117,10 +120,20 @@ class Rpc:
         try:
             answer = httpx2.post(self._url, json=request, timeout=_TIMEOUT_SECONDS, trust_env=False).json()
         except (httpx2.TransportError, ValueError) as error:
-            raise PaymentFault(f"No development chain answers at {self._url}", is_unreachable=True) from error
+            raise PaymentFault(
+                f"No development chain answers at {self._shown}", is_unreachable=True
+            ) from error
+        if not isinstance(answer, dict) or not {"error", "result"} & answer.keys():
+            raise PaymentFault(f"What answers at {self._shown} is no node of a chain")
         if "error" in answer:
             raise PaymentFault(f"The chain says: {answer['error']['message']}")
         return answer["result"]
+
+    def require_dev_chain(self) -> None:
+        """Everybody knows the key of the wallet that pays: it is for the development chain alone."""
+        version = self.call("getVersion")
+        if not isinstance(version, dict) or version.get(DEV_CHAIN) is not True:
+            raise PaymentFault(f"The chain at {self._shown} is no development chain: nothing is paid there")
 
     def asset(self, asset: str) -> tuple[int, Pubkey]:
         """The decimals of an asset, and the token program that its mint is of."""
@@ -146,7 +159,11 @@ def pay(rpc: Rpc, payment: Payment, payer: Keypair | None = None) -> str:
 
 
 def pay_request(rpc: Rpc, url: str, asset: str) -> str:
-    """Pay what a Solana Pay URL asks for, in the asset that it names; the signature. Raises PaymentFault."""
+    """Pay what a Solana Pay URL asks for, in the asset that it names; the signature. Raises PaymentFault.
+
+    On the development chain only.
+    """
+    rpc.require_dev_chain()
     decimals, program = rpc.asset(asset)
     try:
         payment = payment_of(url, decimals)

@@ -28,12 +28,17 @@ class Subscription(Protocol):
 
 
 class Cursor:
-    """How far one reader has read what landed, at one commitment. What lies there at first is not news."""
+    """How far one reader has read what landed, at one commitment.
 
-    def __init__(self, node: Node, commitment: Commitment) -> None:
+    What lies there at first is not news, but for what landed from `from_slot` on.
+    """
+
+    def __init__(self, node: Node, commitment: Commitment, from_slot: int | None = None) -> None:
         self._node, self._commitment = node, commitment
         block = node.block(commitment)
         self._slot, self._count = block.slot, len(block.landed)
+        if from_slot is not None and from_slot <= self._slot:
+            self._slot, self._count = from_slot, 0
 
     def fresh(self) -> list[Landed]:
         """What came since. What lands again on another fork comes again."""

@@ -43,6 +43,7 @@ class GeyserSource:
     - `silence_seconds`: the longest time without a step of a slot.
     - `timeout_seconds`: until the first of them.
     - `message_bytes_max`: the status of a transaction has a hundred bytes, a whole one some thousands.
+    - `roots_pem`: whom https trusts; None for those that gRPC brings along.
     """
 
     name = "geyser"
@@ -55,6 +56,7 @@ class GeyserSource:
         silence_seconds: float = 10.0,
         timeout_seconds: float = 10.0,
         message_bytes_max: int = 131_072,
+        roots_pem: bytes | None = None,
     ) -> None:
         parts = urlsplit(url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -66,7 +68,7 @@ class GeyserSource:
         self._metadata = (("x-token", token),) if token else ()
         self._commitment = commitment
         self._silence_seconds, self._timeout_seconds = silence_seconds, timeout_seconds
-        self._message_bytes_max = message_bytes_max
+        self._message_bytes_max, self._roots_pem = message_bytes_max, roots_pem
 
     async def listen(
         self, addresses: Sequence[str], from_slot: int | None = None
@@ -91,7 +93,8 @@ class GeyserSource:
             ("grpc.enable_http_proxy", 0),  # as the server's other calls: the environment decides nothing
         )
         if self._is_encrypted:
-            return grpc.aio.secure_channel(self._target, grpc.ssl_channel_credentials(), options)
+            trust = grpc.ssl_channel_credentials(self._roots_pem)
+            return grpc.aio.secure_channel(self._target, trust, options)
         return grpc.aio.insecure_channel(self._target, options)
 
 

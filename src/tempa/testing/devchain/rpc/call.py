@@ -60,6 +60,8 @@ class Call:
         }
 
 
+DEV_CHAIN = "tempa-dev-chain"
+"""A member of what `getVersion` answers, on this chain alone: real money is never mistaken for its."""
 API_VERSION = "4.3.0"
 _COMMITMENTS = frozenset(commitment.value for commitment in Commitment)
 

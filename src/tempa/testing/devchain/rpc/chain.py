@@ -12,7 +12,7 @@ from tempa.testing.devchain.answers import account_keys, meta_json
 from tempa.testing.devchain.blocks import Commitment
 from tempa.testing.devchain.cluster import BLOCKHASH_BLOCKS
 from tempa.testing.devchain.histories import check_version, versioned_answer
-from tempa.testing.devchain.rpc.call import API_VERSION, encoding, public_key, whole
+from tempa.testing.devchain.rpc.call import API_VERSION, DEV_CHAIN, encoding, public_key, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ _HEALTHY_SLOTS = 128
 
 
 def _version(_call: Call) -> dict[str, Any]:
-    return {"solana-core": API_VERSION, "feature-set": _FEATURE_SET}
+    return {"solana-core": API_VERSION, "feature-set": _FEATURE_SET, DEV_CHAIN: True}
 
 
 def _newest(call: Call) -> Block:
