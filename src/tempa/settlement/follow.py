@@ -25,6 +25,7 @@ from tempa.settlement.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from tempa.core.clock import Clock
     from tempa.core.metrics import Meter
@@ -63,7 +64,9 @@ class Follower:
     """Looks for the payments of quotes, a slice of them each `every_seconds`.
 
     - `glances`: clients of nodes at `confirmed`; empty: quotes are shown as paid once it is final.
-    - `open_max`: quotes of a slice that can be paid now; `past_max`: whose time is over, of `past_days`.
+    - `open_max`: quotes of a slice that can be paid now.
+    - `past_max`: quotes of a slice whose time is over, of the last `past_days`; each of them once in
+      `past_seconds` at most.
     - `at_once`: calls to nodes.
     """
 
@@ -77,10 +80,12 @@ class Follower:
     open_max: int = 50
     past_max: int = 5
     past_days: float = 30.0
+    past_seconds: float = 60.0
     at_once: int = 8
     name: str = "follower"
     _open_place: Place | None = None
     _past_place: Place | None = None
+    _past_due: float = 0.0  # by the clock's monotonic time
     _round: int = 0
     _settled: OrderedDict[str, None] = field(default_factory=OrderedDict)  # nothing more to be seen of them
     _sighted: dict[str, _Sighted] = field(default_factory=dict)
@@ -109,15 +114,22 @@ class Follower:
         await self._finish()
 
     async def _slice(self) -> list[Quote]:
-        now = self.clock.now()
-        open_since, past_since = now - timedelta(seconds=_GRACE_SECONDS), now - timedelta(days=self.past_days)
-        opened, self._open_place = await self.store.watched_quotes(
-            open_since, self._open_place, self.open_max
-        )
-        past, place = await self.store.watched_quotes(past_since, self._past_place, self.past_max)
-        over = [quote for quote in past if quote.offer.expires_at <= open_since]
+        since = self.clock.now() - timedelta(seconds=_GRACE_SECONDS)
+        opened, self._open_place = await self.store.watched_quotes(since, self._open_place, self.open_max)
+        past = await self._past(since)
+        return [quote for quote in (*opened, *past) if quote.status in _UNPAID]
+
+    async def _past(self, until: datetime) -> list[Quote]:
+        """Some of those that ended before; none while it is too early to begin with the first one again."""
+        if self._past_place is None:
+            if self.clock.monotonic() < self._past_due:
+                return []
+            self._past_due = self.clock.monotonic() + self.past_seconds
+        since = self.clock.now() - timedelta(days=self.past_days)
+        past, place = await self.store.watched_quotes(since, self._past_place, self.past_max)
+        over = [quote for quote in past if quote.offer.expires_at <= until]
         self._past_place = place if len(over) == len(past) else None
-        return [quote for quote in (*opened, *over) if quote.status in _UNPAID]
+        return over
 
     async def _look_for(self, quote: Quote, gate: asyncio.Semaphore) -> list[_Sighted]:
         """What pays this quote and was not seen before."""
@@ -174,7 +186,7 @@ class Follower:
             return
         final = [self._sighted[signature] for signature in signatures]
         await self._note(final, is_final=True)
-        raw = page_bytes(node, "", [one.sighting for one in final])
+        raw = page_bytes(node, [one.sighting for one in final])
         await self.store.take_in(
             Incoming(source=SOURCE, raw=raw, signatures=tuple(signatures), is_urgent=True)
         )

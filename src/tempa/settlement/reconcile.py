@@ -1,4 +1,4 @@
-"""Reconciliation: what came in less what went out, by the ledger, is what the chain shows; or a person is told.
+"""Reconciliation: what came in less what went out, by the ledger, is what the chain shows; else people hear.
 
 Both sides are of the same slot. A balance is read first, and compared once everything up to its slot has been
 swept and looked up; so a payment on its way is no mismatch. One that stands for two checks is.
@@ -6,7 +6,6 @@ swept and looked up; so a payment on its way is no mismatch. One that stands for
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from tempa.settlement.sweep import SOURCE
 from tempa.settlement.treasury import balance
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
     from datetime import datetime
 

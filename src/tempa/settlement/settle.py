@@ -123,8 +123,9 @@ class Settler:
         self.meter.count("tempa_settlement_lookups_total", outcome=outcome)
         where = {"signature": claim.signature, "slot": verdict.slot}
         _logger.info("payment settled: %s", outcome, extra=where)
-        for receipt in verdict.receipts:
-            if posted.receipts and receipt.block_time is not None:
+        for receipt in verdict.receipts if posted.receipts else ():
+            self.meter.count("tempa_settlement_credits_total", asset=receipt.asset)
+            if receipt.block_time is not None:
                 age = self.clock.now().timestamp() - receipt.block_time
                 self.meter.observe("tempa_settlement_credit_seconds", max(0.0, age))
 

@@ -59,6 +59,7 @@ class Sweeper:
 
     - `page_limit`: rows of a page.
     - `pages_max`: of one account, until the others and what came meanwhile have their turn.
+    - `at_once`: accounts that are read at the same time.
     """
 
     store: SettlementStore
@@ -70,6 +71,7 @@ class Sweeper:
     retry_seconds: float = 1.0
     page_limit: int = 1000
     pages_max: int = 50
+    at_once: int = 8
     name: str = "sweeper"
     _soon: asyncio.Event = field(default_factory=asyncio.Event)
     _round: int = 0
@@ -103,7 +105,8 @@ class Sweeper:
         self._round += 1
         slots = await _slots(nodes)
         missed = frozenset(await self.store.missed_lookups(_MISSED_MAX))
-        sweeps = (self._sweep_account(row, nodes, slots, missed) for row in treasury.accounts)
+        gate = asyncio.Semaphore(self.at_once)
+        sweeps = (self._sweep_account(row, nodes, slots, missed, gate) for row in treasury.accounts)
         done: list[bool | None] = []
         for outcome in await asyncio.gather(
             *sweeps, return_exceptions=True
@@ -130,17 +133,18 @@ class Sweeper:
         nodes: Sequence[Chain],
         slots: dict[str, int],
         missed: frozenset[str],
+        gate: asyncio.Semaphore,
     ) -> bool | None:
         """On the first node that can: whether all of it was read. None: no node could."""
-        for node in nodes:
-            if node.name not in slots:
-                continue
-            bound = min(slots[node.name], common_slot(slots.values()))
-            take = partial(self._take, node.name, row, missed)
-            reader = Reader(node, row.address, bound, take, self.page_limit)
-            done = await self._advance(reader)
-            if done is not None:
-                return done
+        async with gate:
+            for node in nodes:
+                if node.name not in slots:
+                    continue
+                bound = min(slots[node.name], common_slot(slots.values()))
+                take = partial(self._take, node.name, row, missed)
+                done = await self._advance(Reader(node, row.address, bound, take, self.page_limit))
+                if done is not None:
+                    return done
         return None
 
     async def _advance(self, reader: Reader) -> bool | None:
@@ -204,7 +208,7 @@ class Sweeper:
         found = [one for one in rows if one.signature not in self._known and _may_move(row, one)]
         if found:
             signatures = tuple(one.signature for one in found)
-            raw = page_bytes(node, row.address, found)
+            raw = page_bytes(node, found, row.address)
             taken = await self.store.take_in(Incoming(source=SOURCE, raw=raw, signatures=signatures))
             self.meter.count("tempa_settlement_swept_total", taken.accepted, outcome="accepted")
             self.meter.count("tempa_settlement_swept_total", taken.duplicates, outcome="duplicate")
@@ -220,8 +224,8 @@ class Sweeper:
             self._known.popitem(last=False)
 
 
-def page_bytes(node: str, address: str, rows: Sequence[Sighting]) -> bytes:
-    """What a node told of an account, as the inbox keeps it for people."""
+def page_bytes(node: str, rows: Sequence[Sighting], address: str | None = None) -> bytes:
+    """What a node told, of an account or of several, as the inbox keeps it for people."""
     told = [
         {"signature": row.signature, "slot": row.slot, "failed": row.failed, "block_time": row.block_time}
         for row in rows

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tempa.adapters.chains.solana import SolanaRpc
+from tempa.adapters.chains.solana.bucket import TokenBucket
 from tempa.adapters.payments.guard import RedisGuard
 from tempa.adapters.senders.curl import CurlSender
 from tempa.core.accounts import DEFAULT_ACCOUNT
@@ -21,7 +23,7 @@ from tempa.settlement.watch import ListedMint, TreasuryWatch
 from tempa.wiring.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator
 
     from tempa.core.clock import Clock
     from tempa.settlement.ports import Chain, Guard, PushSource
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Nodes are the operator's to name, those of the house too.
 _ANYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 _CONNECT_SECONDS = 5.0
+_BURST = 50  # calls to a node at once
 _PROGRAMS = {"spl-token": TOKEN, "token-2022": TOKEN_2022}
 
 
@@ -40,6 +43,7 @@ class Payments:
     """What payments are checked with. Only where the settings name a treasury and a node."""
 
     nodes: tuple[Chain, ...]
+    glances: tuple[Chain, ...]  # the same nodes, with what is only confirmed yet: to be shown, never credited
     quorum: Quorum
     watch: TreasuryWatch
     sources: tuple[PushSource, ...]  # who tell of payments by themselves
@@ -78,7 +82,8 @@ async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerato
     sender = CurlSender(
         _ANYWHERE, connect_timeout_seconds=_CONNECT_SECONDS, body_seconds=solana.timeout_seconds
     )
-    nodes = tuple(_nodes(solana, sender))
+    clients = tuple(_clients(solana, sender))
+    nodes = tuple(client for client, _ in clients)
     dust = _dust(solana)
     quorum = Quorum(
         nodes,
@@ -94,30 +99,36 @@ async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerato
         dust=dust,
     )
     try:
-        yield Payments(nodes=nodes, quorum=quorum, watch=watch, sources=tuple(_sources(solana)))
+        yield Payments(
+            nodes=nodes,
+            glances=tuple(glance for _, glance in clients),
+            quorum=quorum,
+            watch=watch,
+            sources=tuple(_sources(solana)),
+        )
     finally:
         await sender.close()
 
 
-def _nodes(solana: Solana, sender: CurlSender) -> Sequence[SolanaRpc]:
-    """By preference. A name tells host and port, not the key; two keys at one provider are numbered."""
+def _clients(solana: Solana, sender: CurlSender) -> Iterator[tuple[SolanaRpc, SolanaRpc]]:
+    """Of each node, by preference: one at finality, and one that shows what is only confirmed.
+
+    A name tells host and port, not the key; two keys at one provider are numbered.
+    """
     hosts = [urlsplit(url).netloc.rpartition("@")[2] for url in solana.rpc_urls]
     total, seen = Counter(hosts), Counter[str]()
-    nodes = []
     for url, host in zip(solana.rpc_urls, hosts, strict=True):
         seen[host] += 1
-        nodes.append(
-            SolanaRpc(
-                url,
-                sender,
-                name=host if total[host] == 1 else f"{host} ({seen[host]})",
-                rate_per_second=solana.requests_per_second,
-                timeout_seconds=solana.timeout_seconds,
-                patience_seconds=solana.timeout_seconds,
-                commitment=solana.commitment,
-            )
+        client = partial(
+            SolanaRpc,
+            url,
+            sender,
+            name=host if total[host] == 1 else f"{host} ({seen[host]})",
+            bucket=TokenBucket(solana.requests_per_second, _BURST),  # both count to the node's one plan
+            timeout_seconds=solana.timeout_seconds,
+            patience_seconds=solana.timeout_seconds,
         )
-    return nodes
+        yield client(commitment=solana.commitment), client(commitment="confirmed")
 
 
 def _sources(solana: Solana) -> Iterator[PushSource]:

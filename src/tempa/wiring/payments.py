@@ -10,13 +10,16 @@ from tempa.adapters.payments.generic import Generic
 from tempa.adapters.payments.helius import Helius
 from tempa.adapters.payments.quicknode import QuickNode
 from tempa.settlement.calls import Calls
+from tempa.settlement.follow import Follower
 from tempa.settlement.listen import Listener
 from tempa.settlement.lookup import Patience
 from tempa.settlement.proof import Proofs
 from tempa.settlement.quoting import Quoting
+from tempa.settlement.reconcile import Reconciler
 from tempa.settlement.settle import Settler
 from tempa.settlement.standing import Standing, standing
 from tempa.settlement.sweep import Sweeper
+from tempa.settlement.tend import Tender
 from tempa.wiring.allowance import RentalAllowance
 from tempa.wiring.chain import terms_of
 
@@ -81,9 +84,9 @@ def allowance(parts: Parts) -> RentalAllowance:
 
 
 def settling(parts: Parts) -> list[Role]:
-    """What a settler does."""
+    """What a settler does. Rentals come to their end also where nothing can be paid any more."""
     if parts.payments is None:
-        return []
+        return [tender(parts)]
     payments = parts.payments
     sweeper = Sweeper(
         store=parts.settlement,
@@ -94,7 +97,51 @@ def settling(parts: Parts) -> list[Role]:
         every_seconds=parts.settings.solana.sweep_seconds,
     )
     listeners = [listener(parts, payments, source, sweeper.sweep_soon) for source in payments.sources]
-    return [settler(parts, payments), sweeper, *listeners]
+    return [
+        tender(parts),
+        settler(parts, payments),
+        sweeper,
+        follower(parts, payments),
+        reconciler(parts, payments, sweeper),
+        *listeners,
+    ]
+
+
+def tender(parts: Parts) -> Tender:
+    """Warns of the end of rentals, and ends them."""
+    payments = parts.settings.payments
+    return Tender(
+        store=parts.settlement,
+        clock=parts.clock,
+        meter=parts.meter,
+        warn_seconds=payments.warn_seconds,
+        grace_seconds=payments.grace_seconds,
+    )
+
+
+def follower(parts: Parts, payments: Payments) -> Follower:
+    """Looks for the payments of open quotes."""
+    return Follower(
+        store=parts.settlement,
+        quorum=payments.quorum,
+        watch=payments.watch,
+        clock=parts.clock,
+        meter=parts.meter,
+        glances=payments.glances,
+    )
+
+
+def reconciler(parts: Parts, payments: Payments, sweeper: Sweeper) -> Reconciler:
+    """Compares the ledger with the chain."""
+    return Reconciler(
+        store=parts.settlement,
+        quorum=payments.quorum,
+        watch=payments.watch,
+        swept=sweeper.swept,
+        clock=parts.clock,
+        meter=parts.meter,
+        every_seconds=parts.settings.solana.reconcile_seconds,
+    )
 
 
 def listener(parts: Parts, payments: Payments, source: PushSource, on_gap: Callable[[], None]) -> Listener:
