@@ -35,7 +35,7 @@ $(READY): $(RUNS)
 	$(INSTALL) '.[solid,splat,dev]'
 	@touch $@
 
-demo: $(RUNS) ## make a part, receive and verify its webhook, say where the files are
+demo: $(RUNS) ## make a part and splats, rent a GPU, verify webhooks and the proof, say where the files are
 	$(BIN)/tempa demo
 
 up: $(RUNS) ## start the server and stay

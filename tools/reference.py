@@ -6,6 +6,7 @@ setting goes undocumented.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,13 @@ from tempa.core.events import FAMILIES, JOB_EVENTS, OPERATOR_EVENTS, TEST_EVENT
 from tempa.core.limits import Limits
 from tempa.core.metrics import METRICS
 from tempa.jobs.wire import ANNOUNCED
+from tempa.settlement import events as settlement_events
+from tempa.settlement.ingress import SIGNATURES_MAX
+from tempa.settlement.post import LOCK_TOLERANCE_SECONDS
+from tempa.settlement.reasons import REASONS, Kind
+from tempa.settlement.rental_views import QUOTE_WORDS
+from tempa.settlement.rentals import GRANT_SECONDS_MAX
+from tempa.settlement.wire import PRICE_AMOUNT_MAX
 from tempa.webhooks.filters import SETTLEMENT_EVENTS
 from tempa.wiring.settings import default_text
 
@@ -66,7 +74,7 @@ Fractions come as `event: progress`, without an id; they are not replayed.
 
 Each engine announces under its family. Without `webhook_events` the completed, failed and canceled
 of the job's family are sent; `job.completed` and its like stand for whichever family the job is of.
-Only `cad_generation` has an engine in this version; the other names are reserved.
+No engine of `inspection` is in this version; its names are reserved.
 
 | family | events |
 |---|---|
@@ -79,7 +87,8 @@ no job, under its own name; `sequence` and `job_id` are null in the feed then.
 
 `endpoint.*` and `delivery.dead` name the endpoint by `endpoint_id` and `host` (with its port). Its `url`,
 whose path or query may be a secret, is not in them: whoever may read jobs reads the feed. Reserved names
-can be asked for; nothing sends such events in this version.
+can be asked for; nothing sends such events in this version. What is in those of rentals and payments
+stands in [settlement.md](settlement.md).
 
 | about | events |
 |---|---|
@@ -118,6 +127,70 @@ Sizes in bytes, lengths in millimetres, times in seconds.
 """
 
 
+_SETTLEMENT = """\
+# Settlement: reasons, statuses, events, limits
+
+How a payment becomes time, and over which routes, stands in [http.md](http.md#renting); where payments are
+heard of in [settlement-sources.md](settlement-sources.md); what an operator sets up and looks after in
+[Take payments](../howto/take-payments.md).
+
+## Reasons
+
+Why a payment waits, is refused or was given to nobody: `reason` of a payment, a quote, an anomaly, an account
+of the treasury or a node. The words are those of the API, and say what to do.
+
+"""
+
+_EVENTS_OF_SETTLEMENT = """
+## Statuses of a quote
+
+Without a `reason`, `message` of a quote says:
+
+| status | message |
+|---|---|
+"""
+
+_EVENT_DATA = """
+## Events
+
+Each is told to the account that it is about; `payment.unmatched` to the account of the quote that it names,
+else to the operator's (`default`). An endpoint has to ask for them by name, or by `gpu_rental.*` and
+`payment.*`.
+
+| event | when | `data` |
+|---|---|---|
+"""
+
+_LIMITS_OF_SETTLEMENT = """
+`seconds` are those of this payment in `gpu_rental.credited`, and all that the rental was granted in the other
+two.
+
+## Limits
+
+| what | limit |
+|---|---|
+"""
+
+_KINDS = {
+    Kind.PENDING: ("Asked again", "Nothing is wrong. The chain is asked again, for as long as it takes."),
+    Kind.TRANSIENT: (
+        "A node's trouble",
+        """Asked again after a while, `payments.max_transient_retries` times within 15 minutes; then it stands
+in the anomalies, and the sweep goes on looking. A node that is `node_behind` is not asked meanwhile.""",
+    ),
+    Kind.TERMINAL: ("Refused", "Final: asking again gives the same."),
+    Kind.HOLD: (
+        "For a person",
+        """Money that waits in suspense, or word of it. It stands in the anomalies until it is re-driven or
+resolved.""",
+    ),
+    Kind.ALARM: (
+        "For the operator, at once",
+        """Settings, nodes or the treasury are not what they were. Payments wait, and are credited once it is
+put right.""",
+    ),
+}
+
 _CLI = """\
 # Command line
 
@@ -149,7 +222,7 @@ def events() -> str:
     rows = [_row(f"`{family}`", ", ".join(f"`{family}.{verb}`" for verb in ANNOUNCED)) for family in FAMILIES]
     about = {
         "the account's webhooks": OPERATOR_EVENTS,
-        "rentals and payments (reserved)": SETTLEMENT_EVENTS,
+        "rentals and payments": SETTLEMENT_EVENTS,
         "a test of one endpoint, sent to it alone": [TEST_EVENT],
     }
     others = [_row(what, ", ".join(f"`{name}`" for name in names)) for what, names in about.items()]
@@ -162,6 +235,53 @@ def metrics() -> str:
         for name, row in METRICS.items()
     ]
     return _METRICS + "".join(rows)
+
+
+def settlement() -> str:
+    return (
+        _SETTLEMENT
+        + "".join(_reasons(kind, *told) for kind, told in _KINDS.items())
+        + _EVENTS_OF_SETTLEMENT
+        + "".join(_row(f"`{status}`", words) for status, words in QUOTE_WORDS.items())
+        + _EVENT_DATA
+        + "".join(_settlement_events())
+        + _LIMITS_OF_SETTLEMENT
+        + "".join(_row(what, limit) for what, limit in _settlement_limits().items())
+    )
+
+
+def _reasons(kind: Kind, title: str, what: str) -> str:
+    rows = (_row(f"`{code}`", row.words) for code, row in REASONS.items() if row.kind is kind)
+    return f"### {title} (`{kind}`)\n\n{what}\n\n| reason | message |\n|---|---|\n{''.join(rows)}\n"
+
+
+def _settlement_events() -> Iterator[str]:
+    """The data's members are those that the code puts there."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    rental = settlement_events.credited(
+        gpu_instance_id="", quote_id="", signature="", seconds=0, expires_at=now
+    )
+    unmatched = settlement_events.unmatched(signature="", asset="", amount=0, reason="dust")
+    rows = (
+        (settlement_events.CREDITED, "a payment became time", rental),
+        (settlement_events.EXPIRING, "`payments.warn_seconds` before a rental ends", rental),
+        (settlement_events.EXPIRED, "a rental and its grace are over", rental),
+        (settlement_events.UNMATCHED, "money came that waits for a person", unmatched),
+    )
+    for name, when, data in rows:
+        yield _row(f"`{name}`", when, ", ".join(f"`{member}`" for member in data))
+
+
+def _settlement_limits() -> dict[str, str]:
+    return {
+        "a price's `amount`": f"{PRICE_AMOUNT_MAX} base units (2**53 - 1)",
+        "seconds of a price, a quote, a rental": f"{GRANT_SECONDS_MAX} (100 years)",
+        "prices of an instance": "100, one an asset",
+        "a payment after `expires_at` that still has the quote's price": f"{LOCK_TOLERANCE_SECONDS} s",
+        "signatures in one call to the ingress": str(SIGNATURES_MAX),
+        "body of a call to the ingress": "`limits.json_body_bytes`, packed and unpacked",
+        "age of a signed call": "300 s, either way",
+    }
 
 
 def settings() -> str:
@@ -209,6 +329,7 @@ PAGES = {
     "events.md": events,
     "metrics.md": metrics,
     "settings.md": settings,
+    "settlement.md": settlement,
     "cli.md": cli,
 }
 

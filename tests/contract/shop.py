@@ -14,10 +14,15 @@ from tempa.settlement.rentals import NewInstance
 from tempa.settlement.verify import verify
 from tempa.testing.contracts.bench import StoreBench
 from tests.unit.settlement.verify_samples import (
+    PAYER,
+    PAYER_USD,
     TREASURY,
     USD,
+    USD_ACCOUNT,
     USD_ROW,
     WALLET,
+    Held,
+    answer,
     memo,
     paid,
     signature_of,
@@ -67,24 +72,34 @@ class Shop:
         """A payment on the chain, in a block of its own: its signature. Nobody here knows of it yet."""
         signature = signature_of(f"shop {next(_numbers)}")
         self.slot += 1
-        answer = paid(
+        made = paid(
             amount,
             keys=tuple(quote.reference for quote in quotes),
             instructions=tuple(memo(text) for text in memos),
             transactionIndex=3,
         )
-        answer["transaction"]["signatures"] = [signature]
+        made["transaction"]["signatures"] = [signature]
         seconds = to_ms(self.bench.clock.now()) // 1000
-        self.chain[signature] = {**answer, "slot": self.slot, "blockTime": seconds, **changes}
+        self.chain[signature] = {**made, "slot": self.slot, "blockTime": seconds, **changes}
+        return signature
+
+    def leaves(self, amount: int) -> str:
+        """A payment out of the treasury."""
+        signature = self.lands(0)
+        held = (Held(USD_ACCOUNT, 10**9, 10**9 - amount), Held(PAYER_USD, 7, 7 + amount, owner=PAYER))
+        made = answer(*held, transactionIndex=3)
+        made["transaction"]["signatures"] = [signature]
+        known = self.chain[signature]
+        self.chain[signature] = {**made, "slot": known["slot"], "blockTime": known["blockTime"]}
         return signature
 
     async def post(self, signature: str, nodes: tuple[str, ...] = ("one", "two")) -> Posted:
         return await self.bench.store.post_credits(self.proven(signature, nodes))
 
     def proven(self, signature: str, nodes: tuple[str, ...] = ("one", "two")) -> Proven:
-        answer = self.chain[signature]
-        evidence = [{"node": node, "answer": answer} for node in nodes]
-        return Proven(verdict=verify(answer, TREASURY, signature), terms=TERMS, evidence=evidence)
+        told = self.chain[signature]
+        evidence = [{"node": node, "answer": told} for node in nodes]
+        return Proven(verdict=verify(told, TREASURY, signature), terms=TERMS, evidence=evidence)
 
     async def pays(self, amount: int, *quotes: NewQuote, **how: Any) -> str:
         """Lands, and is posted."""

@@ -349,6 +349,42 @@ def test_what_is_no_proof_is_said_to_be_none(document: Any) -> None:
     assert all("This is no proof" in problem.words for problem in problems)
 
 
+ODD: list[Any] = [
+    None,
+    [],
+    {},
+    -1,
+    0,
+    2**63,
+    2**70,
+    1.5,
+    float("inf"),
+    True,
+    "",
+    "\ud800",
+    "-1",
+    "9" * 30,
+    [[]] * 3,
+    {"a": {}},
+]
+
+
+async def test_whatever_a_document_holds_it_is_judged_and_nothing_breaks(lite: Shop) -> None:
+    document = await honest(lite)
+    deep: Any = []
+    for _ in range(50_000):
+        deep = [deep]
+    for path in places(document):
+        for odd in [*ODD, deep]:
+            forged = copy.copy(document)
+            at: Any = forged
+            for key in path[:-1]:
+                at[key] = copy.copy(at[key])
+                at = at[key]
+            at[path[-1]] = odd
+            assert isinstance(check_proof(forged), list | Checked)
+
+
 async def test_the_price_list_of_now_is_not_that_of_then(lite: Shop) -> None:
     """What a late payment bought is not changed by prices that came after it."""
     gpu = await lite.instance(HOUR)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
+from tempa.cli.payments_nodes import EmptyLedger
 from tempa.settlement.reasons import REASONS
 
 if TYPE_CHECKING:
-    from tempa.settlement.anomalies import NewAnomaly
-    from tempa.settlement.post import Recorded
     from tempa.wiring.chain import Payments
     from tempa.wiring.settings import Settings
 
@@ -26,7 +25,7 @@ def look_at_payments(settings: Settings) -> tuple[Literal["ok", "warning", "faul
 async def _look(settings: Settings) -> tuple[Literal["ok", "warning", "fault"], str]:
     from tempa.wiring.chain import open_payments
 
-    async with open_payments(settings, _EmptyLedger()) as payments:
+    async with open_payments(settings, EmptyLedger()) as payments:
         assert payments is not None
         async with asyncio.timeout(_SECONDS):
             await payments.watch.look()
@@ -48,13 +47,3 @@ def _finding(payments: Payments, settings: Settings) -> tuple[Literal["ok", "war
     said = f"{len(treasury.accounts)} accounts of the treasury are in order"
     faults = [*out, *lone, *deaf]
     return ("warning", "; ".join([said, *faults])) if faults else ("ok", said)
-
-
-class _EmptyLedger:
-    """A doctor looks at the chain, not into the store, which a server may hold."""
-
-    async def receipts(self, after: int, limit: int) -> list[Recorded]:  # noqa: ARG002
-        return []
-
-    async def note_anomaly(self, new: NewAnomaly) -> None:  # noqa: ARG002
-        return None

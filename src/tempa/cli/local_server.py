@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tempa.cli.exits import CommandFault
@@ -25,8 +26,12 @@ class ServerFault(CommandFault):
 
 
 @contextmanager
-def local_server(folder: Path) -> Iterator[Mapping[str, Any]]:
+def local_server(
+    folder: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Mapping[str, Any]]:
     """Serve from `folder`/data until the end of the block, then stop by SIGTERM and wait.
+
+    `environment` comes on top of ours.
 
     Gives the ready file's content. SIGTERM and SIGHUP end the block as SystemExit(128 + number): the
     server is in a session of its own, and nobody else would stop it.
@@ -37,7 +42,7 @@ def local_server(folder: Path) -> Iterator[Mapping[str, Any]]:
 
     log = folder / "server.log"
     log.unlink(missing_ok=True)
-    server = Server(folder / "data", log=log)
+    server = Server(folder / "data", environment, log=log)
     with ExitSignals() as signals:
         server.spawn()
         try:

@@ -19,6 +19,7 @@ from tempa.cli import (
     jobs,
     keys,
     migrate,
+    payments,
     run,
     serve,
     submit,
@@ -89,6 +90,7 @@ app.add_typer(run.app, name="run")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(payments.app, name="payments")
 app.add_typer(keys.app, name="keys")
 app.add_typer(accounts.app, name="accounts")
 app.add_typer(engine.app, name="engine")

@@ -5,8 +5,8 @@
 A label says what has just happened, or is about to: `settle.in_commit` lies inside the transaction,
 `settle.committed` behind it. (`admit.in_commit` lies behind it too, where PostgreSQL admits by one
 statement.) The same label may stand in two adapters of one port. Each is passed, and died at, in
-`tests/scenario/test_crash_points.py`; kernels and their zygotes never die here, since they are given none
-of the server's variables.
+`tests/scenario/test_crash_points.py`, those of payments in `tests/chaos/test_settlement_kills.py`; kernels
+and their zygotes never die here, since they are given none of the server's variables.
 """
 
 from __future__ import annotations

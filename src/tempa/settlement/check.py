@@ -33,7 +33,7 @@ from tempa.settlement.quotes import Leg, Price
 from tempa.settlement.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tempa.settlement.model import Receipt, Verdict
     from tempa.settlement.proof_document import (
@@ -112,7 +112,7 @@ class _Check:
         proof = self._proof
         if not proof.credits:
             yield Problem("/credits", "It shows no receipt.")
-        verdicts = {}
+        verdicts: list[tuple[str, Verdict]] = []
         if not proof.evidence:
             yield Problem("/evidence", "No node's answer is included.")
         for place, told in enumerate(proof.evidence):
@@ -120,7 +120,7 @@ class _Check:
             if isinstance(verdict, str):
                 yield Problem(f"/evidence/{place}", verdict)
             else:
-                verdicts[told.node] = verdict
+                verdicts.append((told.node, verdict))
         for place, credit in enumerate(proof.credits):
             yield from self._credit(f"/credits/{place}", credit, verdicts)
         for place, entry in enumerate(proof.entries):
@@ -168,11 +168,13 @@ class _Check:
         )
         return Treasury(cluster=self._proof.treasury.cluster, accounts=tuple(rows))
 
-    def _credit(self, place: str, credit: CreditPart, verdicts: Mapping[str, Verdict]) -> Iterator[Problem]:
+    def _credit(
+        self, place: str, credit: CreditPart, verdicts: Sequence[tuple[str, Verdict]]
+    ) -> Iterator[Problem]:
         receipt = receipt_of(credit.receipt.model_dump())
         if receipt.signature != self._proof.signature:
             yield Problem(f"{place}/receipt/signature", "The receipt is another transaction's.")
-        for node, verdict in verdicts.items():
+        for node, verdict in verdicts:
             words = _difference(receipt, verdict)
             if words is not None:
                 yield Problem(f"{place}/receipt", f"By the answer of {node}, {words}.")

@@ -18,6 +18,7 @@ GENESIS = "0" * 64
 UNALLOCATED = "liab:unallocated"
 OUTSIDE = "chain:outside"
 FEES = "expense:fees"
+REFUNDS = "liab:refunds"
 
 
 def treasury_account(asset: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Terms,
     )
     from tempa.settlement.quotes import Closed, NewQuote, PriceOffer, Quote, QuoteSighting
-    from tempa.settlement.refunds import NewRefund, Outcome, Refund
+    from tempa.settlement.refunds import NewRefund, Outcome, Refund, Signed
     from tempa.settlement.rentals import Expired, GpuInstance, InstanceAct, NewInstance
 
 # The chain
@@ -84,15 +84,6 @@ class AccountState:
 
     slot: int
     value: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Signed:
-    """A transaction as it goes to the chain. Above `last_valid_height` it can land no more."""
-
-    raw: bytes
-    signature: str
-    last_valid_height: int
 
 
 class Signer(Protocol):

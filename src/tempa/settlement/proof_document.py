@@ -20,6 +20,10 @@ PostingText = Annotated[
 ]
 Path = Annotated[list[Hash], Field(max_length=_PATH_MAX)]
 Count = Annotated[int, Field(ge=0, le=U64_MAX)]
+Number = Annotated[int, Field(ge=1, le=U64_MAX)]
+Milliseconds = Annotated[
+    int, Field(ge=0, lt=253_402_300_800_000, description="Unix time: up to the year 9999.")
+]
 
 
 class _Part(BaseModel):
@@ -81,8 +85,8 @@ class ReceiptPart(_Part):
 class RatePart(_Part):
     """Seconds for a base unit."""
 
-    numerator: Annotated[int, Field(ge=1)]
-    denominator: Annotated[int, Field(ge=1)]
+    numerator: Number
+    denominator: Number
 
 
 class LegPart(_Part):
@@ -121,7 +125,7 @@ class CreditPart(_Part):
     """A receipt and where its money is. `waiting`: what is in suspense, or was given to others."""
 
     receipt: ReceiptPart
-    posted_at_ms: Count
+    posted_at_ms: Milliseconds
     allocations: list[AllocationPart]
     inclusion: InclusionPart
 
@@ -137,8 +141,8 @@ class QuotePart(_Part):
     amount: Digits
     seconds: Count
     price: RatePart
-    created_at_ms: Count
-    expires_at_ms: Count
+    created_at_ms: Milliseconds
+    expires_at_ms: Milliseconds
 
 
 class EntryBody(_Part):
@@ -146,7 +150,7 @@ class EntryBody(_Part):
 
     kind: str
     key: str
-    at_ms: Count
+    at_ms: Milliseconds
     postings: list[PostingText]
     detail: dict[str, Any]
 
@@ -154,7 +158,7 @@ class EntryBody(_Part):
 class EntryPart(_Part):
     """An entry of the journal. `body` is null where it tells of another account too."""
 
-    number: Annotated[int, Field(ge=1)]
+    number: Number
     previous_hash: Hash
     hash: Hash
     body: EntryBody | None
@@ -171,7 +175,7 @@ class RootPart(_Part):
 class HeadPart(_Part):
     """The journal's last entry, and its way to the journal's root."""
 
-    number: Annotated[int, Field(ge=1)]
+    number: Number
     hash: Hash
     path: Path
 
@@ -196,7 +200,7 @@ class ProofView(_Part):
     """A proof of credit of one transaction."""
 
     format: Literal["tempa-proof-of-credit/1"]
-    made_at_ms: Count
+    made_at_ms: Milliseconds
     verifier: str = Field(description="The version of Tempa whose rules were applied.")
     signature: str = Field(description="The transaction.")
     treasury: TreasuryPart

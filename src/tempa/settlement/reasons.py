@@ -44,8 +44,8 @@ REASONS: Mapping[str, Reason] = {
         node_rate_limited="The node asks for fewer calls. Tempa waits as long as it says.",
         node_unavailable="The node answers that it cannot answer now. Tempa asks again.",
         node_behind="The node is behind the others. It is left out until it has caught up.",
-        history_lost="The node does not show a transaction that it has shown before: it has dropped old ones, or"
-        " hides some. What it lacks is read from the other nodes; add one that keeps its whole history.",
+        history_lost="The node does not show a transaction that it has shown before: it has dropped old ones,"
+        " or hides some. The other nodes are read instead; add one that keeps its whole history.",
         answer_unreadable="The node's answer is no transaction that can be read. Tempa asks again.",
         answer_mismatch="The node answered with another transaction than asked for. Tempa asks again.",
         lookup_failed="Looking it up broke, by a fault of Tempa's own: its log says how. Tempa tries again.",
@@ -112,6 +112,8 @@ REASONS: Mapping[str, Reason] = {
         account_frozen="The treasury's account is frozen by the mint's authority. Ask the issuer.",
         account_delegated="Someone else may move the money of the treasury's account. Revoke the delegate.",
         account_changed="The treasury's account has another owner, mint or program than pinned. Check it.",
+        refund_mismatch="A refund landed, and did not take its amount from the treasury. Look at the"
+        " transaction, and at what signs refunds; nothing more is signed for it.",
         close_authority="Someone else may close the treasury's account. Take the close authority back.",
         mint_unreadable="The mint could not be read, so nothing is credited in it. Check solana.mints.",
         transfer_fee="The mint may keep a fee of each transfer. Allow transferFeeConfig for it.",

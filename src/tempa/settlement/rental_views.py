@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tempa.settlement.quotes import Progress, Quote
     from tempa.settlement.rentals import GpuInstance
 
-_NEXT: Mapping[QuoteStatus, str] = {
+QUOTE_WORDS: Mapping[QuoteStatus, str] = {
     QuoteStatus.OPEN: "No payment was heard of yet. It has this price until expires_at.",
     QuoteStatus.SEEN: "A payment was heard of. It becomes time once it is final.",
     QuoteStatus.FINAL: "The payment is final, and is being booked.",
@@ -73,7 +73,7 @@ def quote_view(quote: Quote) -> dict[str, Any]:
         "paid": str(quote.paid),
         "granted_seconds": quote.granted_seconds,
         "reason": quote.reason,
-        "message": _NEXT[quote.status] if quote.reason is None else REASONS[quote.reason].words,
+        "message": QUOTE_WORDS[quote.status] if quote.reason is None else REASONS[quote.reason].words,
     }
 
 

@@ -18,11 +18,11 @@ from tempa.adapters.wakes.in_process import InProcessWake
 from tempa.core.ids import new_id
 from tempa.settlement.journal import OUTSIDE, REFUNDS, UNALLOCATED, first_broken
 from tempa.settlement.model import SOL, Treasury
-from tempa.settlement.ports import Signed, Trouble
+from tempa.settlement.ports import Trouble
 from tempa.settlement.post import Proven, Terms
 from tempa.settlement.quorum import Agreed, Quorum, Rule
 from tempa.settlement.refunding import LAG_BLOCKS, LIFE_BLOCKS, Refunder
-from tempa.settlement.refunds import NewRefund, Outcome, Refund, RefundState, fault_of
+from tempa.settlement.refunds import NewRefund, Outcome, Refund, RefundState, Signed, fault_of
 from tempa.testing.clock import ManualClock
 from tempa.testing.devchain import instructions as make
 from tempa.testing.devchain.blocks import Commitment
@@ -237,14 +237,14 @@ async def test_another_is_signed_only_when_the_first_can_land_no_more(house: Hou
 
 
 async def test_nodes_that_hide_it_do_not_have_it_signed_again(house: House) -> None:
-    """Two of three say that it is not there; the third shows it."""
+    """First all say that it is not there; asked again, the third shows it."""
     refund = await house.sol()
     refunder = house.refunder()
     await refunder.round()
     await refunder.round()
     house.chain.cluster.tick(GONE_BLOCKS)
-    for number in (0, 1):
-        house.chain.nodes[number].faults["getTransaction"] = [Fault("null", times=2)]
+    for number, times in enumerate((2, 2, 1)):
+        house.chain.nodes[number].faults["getTransaction"] = [Fault("null", times=times)]
 
     await refunder.round()
 

@@ -1,7 +1,8 @@
-"""`tempa demo`: what a person sees in the first minute, with the real kernel."""
+"""`tempa demo`: what a person sees in the first minute, with the real kernel and a real chain."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_demo_makes_a_part_and_splats_checks_them_and_stops_in_good_order(tmp_path: Path) -> None:
+def test_the_demo_makes_a_part_and_splats_rents_a_gpu_and_stops_in_good_order(tmp_path: Path) -> None:
     inherited = os.environ.get("PYTHONPATH", "")
     process = subprocess.run(
         [sys.executable, "-m", "tempa", "demo", "-o", str(tmp_path / "out")],
@@ -35,7 +36,22 @@ def test_the_demo_makes_a_part_and_splats_checks_them_and_stops_in_good_order(tm
     assert event["type"] == "3d_reconstruction.completed"
     assert event["data"]["job_id"] in process.stdout
     assert event["data"]["artifacts"].keys() >= {"gaussian_ply", "rendered_preview", "spz"}
+    _rented(tmp_path / "out", process.stdout)
     for way in ("tempa.webhooks.verify", "plain HMAC", "the standardwebhooks library"):
         assert way in process.stdout
     assert list(tmp_path.glob("out/**/ready.json")) == []  # address and key of a server that is gone
     assert "tempa_sk_" not in (tmp_path / "out/server.log").read_text()
+
+
+def _rented(out: Path, told: str) -> None:
+    """The job waited for the payment, which bought an hour once, and can be proved with other tools."""
+    event = json.loads((out / "rental-webhook.json").read_bytes())
+    proof = json.loads((out / "proof.json").read_bytes())
+    evidence = proof["evidence"][0]
+
+    assert told.index("402 rental-required") < told.index("Credited") < told.index("the same request: 202")
+    assert (event["type"], event["data"]["seconds"]) == ("gpu_rental.credited", 3600)
+    assert proof["signature"] == event["data"]["signature"]
+    assert hashlib.sha256(evidence["answer"].encode()).hexdigest() == evidence["sha256"]
+    assert json.loads(evidence["answer"])["transaction"]["signatures"] == [proof["signature"]]
+    assert "told of in 2 calls" in told

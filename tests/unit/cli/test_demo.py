@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from tempa.cli import demo
+from tempa.cli import demo, demo_webhook
 from tempa.cli.exits import CommandFault
 from tempa.core.signing import webhook_headers
 from tempa.jobs.wire import JobView
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SECRET = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 VOLUME = 2801746.16196747  # CONTRACTS section 2
+ABOUT = ("job_id", "cad_1")
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_volume_that_is_a_hundredth_of_a_millionth_off_does_not(
 
 
 def test_a_webhook_is_verified_in_three_ways() -> None:
-    assert demo._verify(delivery(), SECRET) == [
+    assert demo_webhook.verified_by(delivery(), SECRET) == [
         "tempa.webhooks.verify",
         "plain HMAC",
         "the standardwebhooks library",
@@ -86,7 +87,7 @@ def test_a_webhook_is_verified_in_three_ways() -> None:
 
 def test_a_webhook_signed_by_somebody_else_does_not_pass() -> None:
     with pytest.raises(CommandFault, match=r"tempa\.webhooks\.verify refuses"):
-        demo._verify(delivery(secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), SECRET)
+        demo_webhook.verified_by(delivery(secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), SECRET)
 
 
 def test_the_plain_signature_is_checked_by_itself() -> None:
@@ -95,20 +96,17 @@ def test_the_plain_signature_is_checked_by_itself() -> None:
     changed = Received("POST", "/ok", headers, received.body, 0.0, 1, 1)
 
     with pytest.raises(CommandFault, match="HMAC-SHA256"):
-        demo._verify(changed, SECRET)
+        demo_webhook.verified_by(changed, SECRET)
 
 
-def expected(folder: Path, event: str = "cad_generation.completed") -> demo._Webhook:
-    return demo._Webhook("/ok", SECRET, event, folder / "webhook.json")
+def expected(folder: Path, event: str = "cad_generation.completed") -> demo_webhook.Webhook:
+    return demo_webhook.Webhook("/ok", SECRET, event, folder / "webhook.json")
 
 
-def test_a_webhook_of_another_family_does_not_pass(
-    console: Console, tmp_path: Path, job_view: Callable[..., dict[str, Any]]
-) -> None:
+def test_a_webhook_of_another_family_does_not_pass(console: Console, tmp_path: Path) -> None:
     webhook = expected(tmp_path, "3d_reconstruction.completed")
-    job = completed(job_view, VOLUME).model_copy(update={"job_id": "cad_1"})
     with pytest.raises(CommandFault, match="the webhook says cad_generation"):
-        demo._check_webhook(job, Box(delivery()), webhook, console)  # type: ignore[arg-type]
+        demo_webhook.check_webhook(Box(delivery()), webhook, ABOUT, console)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [0, 68 * 100, 68 * 101])
@@ -125,14 +123,14 @@ def test_a_ply_that_cannot_hold_what_was_measured_does_not_pass(
 
 @pytest.mark.parametrize(
     ("box", "words"),
-    [(Box(), "No webhook came"), (Box(delivery(job_id="cad_2")), "another job")],
+    [(Box(), "No webhook came"), (Box(delivery(job_id="cad_2")), "another job_id: cad_2")],
     ids=["none", "of another job"],
 )
 def test_the_webhook_must_come_and_be_the_jobs(
-    box: Any, words: str, console: Console, tmp_path: Path, job_view: Callable[..., dict[str, Any]]
+    box: Any, words: str, console: Console, tmp_path: Path
 ) -> None:
     with pytest.raises(CommandFault, match=words):
-        demo._check_webhook(completed(job_view, VOLUME), box, expected(tmp_path), console)
+        demo_webhook.check_webhook(box, expected(tmp_path), ABOUT, console)
 
 
 def test_only_what_the_demo_made_is_cleared_away(tmp_path: Path) -> None:
@@ -144,3 +142,10 @@ def test_only_what_the_demo_made_is_cleared_away(tmp_path: Path) -> None:
 
     assert (tmp_path / "data/thesis.odt").exists()
     assert not (tmp_path / "model.step").exists()
+
+
+@pytest.mark.parametrize("missing", ["solders", "websockets"])
+def test_without_what_a_chain_takes_the_rest_is_shown(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "find_spec", lambda name: None if name == missing else object())
+    with demo._chain() as chain:
+        assert chain is None

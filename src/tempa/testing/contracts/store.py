@@ -45,6 +45,7 @@ from tempa.testing.contracts.settlement_inbox import InboxContract
 from tempa.testing.contracts.settlement_ledger import JournalContract, LedgerContract
 from tempa.testing.contracts.settlement_posting import PostingContract, PriceContract
 from tempa.testing.contracts.settlement_quotes import QuoteContract
+from tempa.testing.contracts.settlement_refunds import ActContract, PlaceContract, RefundContract
 from tempa.testing.contracts.settlement_rentals import ExpiryContract, OneRenterContract
 from tempa.testing.contracts.settlement_suspense import SuspenseContract
 from tempa.testing.contracts.told_of_others import ToldOfOthersContract
@@ -136,6 +137,9 @@ class SettlementStoreContract(
     LedgerContract,
     JournalContract,
     HistoryContract,
+    RefundContract,
+    ActContract,
+    PlaceContract,
 ):
     """The inbox, the ledger, quotes and rentals. Asks for the fixture `bench`."""
 

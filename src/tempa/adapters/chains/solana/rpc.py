@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -148,6 +149,17 @@ class SolanaRpc:
     async def block_height(self) -> int | Trouble:
         """What the last valid height of a blockhash is measured by; skipped slots have no block."""
         return await self._number("getBlockHeight")
+
+    async def send(self, raw: bytes) -> str | Trouble:
+        """Hand in a signed transaction; its signature. The node does not try it first: the chain decides.
+
+        A node that has it already answers the same. `maxRetries` 0: who asks sends it again, or does not.
+        """
+        options = {"encoding": "base64", "skipPreflight": True, "maxRetries": 0}
+        result = await self._rpc.call("sendTransaction", base64.b64encode(raw).decode("ascii"), options)
+        if isinstance(result, Trouble):
+            return result
+        return str(result.value) if is_signature(result.value) else self._unreadable("sendTransaction")
 
     async def genesis_hash(self) -> str | Trouble:
         """Which chain this is."""

@@ -21,6 +21,7 @@ from tempa.adapters.stores.commands.ledger import LedgerPart
 from tempa.adapters.stores.commands.outcomes import OutcomesPart
 from tempa.adapters.stores.commands.parking import ParkingPart
 from tempa.adapters.stores.commands.quotes import QuotesPart
+from tempa.adapters.stores.commands.refunds import RefundsPart
 from tempa.adapters.stores.commands.rentals import RentalsPart
 from tempa.adapters.stores.commands.retention import RetentionPart
 
@@ -47,5 +48,6 @@ class Commands(
     AnomaliesPart,
     QuotesPart,
     RentalsPart,
+    RefundsPart,
 ):
     """The five ports, but for `admit` and the way to the database."""

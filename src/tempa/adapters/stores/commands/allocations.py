@@ -9,6 +9,7 @@ from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.posting import Book, known_quotes
 from tempa.adapters.stores.sql.ledger_rows import receipt_from
 from tempa.adapters.stores.sql.settlement_rows import plain
+from tempa.core.crash import crash_point
 from tempa.core.work import EVENTS, INBOX
 from tempa.settlement.anomalies import Redriven, Resolved
 from tempa.settlement.model import Share
@@ -25,13 +26,17 @@ class AllocationsPart(Access):
 
     async def redrive_anomaly(self, anomaly_id: str, terms: Terms) -> Redriven:
         """Try again: money in suspense by the rules that hold now; without any, the chain is asked."""
-        return await self._write(_redrive, anomaly_id, terms)
+        redriven = await self._write(_redrive, anomaly_id, terms)
+        crash_point("suspense.redriven")
+        return redriven
 
     async def resolve_anomaly(
         self, anomaly_id: str, resolution: str, terms: Terms, quote_id: str | None = None
     ) -> Resolved:
         """Close it. With a quote, its money is given to that one first; if it cannot be, it stays open."""
-        return await self._write(_resolve, anomaly_id, resolution, quote_id, terms)
+        resolved = await self._write(_resolve, anomaly_id, resolution, quote_id, terms)
+        crash_point("suspense.resolved")
+        return resolved
 
 
 def _redrive(anomaly_id: str, terms: Terms) -> Flow[Done[Redriven]]:
@@ -46,6 +51,7 @@ def _redrive(anomaly_id: str, terms: Terms) -> Flow[Done[Redriven]]:
     book = Book(moment.now)
     book.know((yield from known_quotes([receipt], [anomaly.quote_id] if anomaly.quote_id else [])))
     given = yield from _try_again(book, anomaly, receipt, terms)
+    crash_point("suspense.redrive_in_commit")
     return Done(Redriven.CREDITED if given else Redriven.WAITING, (EVENTS,) if book.notices else ())
 
 
@@ -111,6 +117,7 @@ def _resolve(anomaly_id: str, resolution: str, quote_id: str | None, terms: Term
             return Done(Resolved(anomaly, refusal))
         topics = (EVENTS,)
     yield from _close(anomaly, resolution, moment.now)
+    crash_point("suspense.resolve_in_commit")
     return Done(Resolved((yield from find(anomaly_id))), topics)
 
 

@@ -12,6 +12,7 @@ from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.sql import encode
 from tempa.adapters.stores.sql.settlement_rows import cursor_from, cursor_row, inbox_entry_from, time_from
 from tempa.core.clock import from_ms, to_ms
+from tempa.core.crash import crash_point
 from tempa.core.ids import new_id
 from tempa.core.work import INBOX
 from tempa.settlement.anomalies import NewAnomaly, lookup_key, of_entry
@@ -49,7 +50,9 @@ class InboxPart(Access):
 
     async def take_in(self, incoming: Incoming) -> TakenIn:
         """Keep what is new of it; durable when it returns. Each (source, signature) is taken in once."""
-        return await self._calls.do(_Call(new_id("call"), incoming))
+        taken = await self._calls.do(_Call(new_id("call"), incoming))
+        crash_point("take_in.committed")
+        return taken
 
     async def _take_in_all(self, batch: Sequence[_Call]) -> list[TakenIn]:
         return await self._write(take_in_all, batch)
@@ -101,6 +104,7 @@ class InboxPart(Access):
     async def advance_cursor(self, address: str, cursor: Cursor) -> None:
         """An account's history was read so far. It never goes back."""
         await self._write(_advance, address, cursor)
+        crash_point("cursor.committed")
 
 
 def take_in_all(batch: Sequence[_Call]) -> Flow[Done[list[TakenIn]]]:
@@ -116,6 +120,7 @@ def take_in_all(batch: Sequence[_Call]) -> Flow[Done[list[TakenIn]]]:
     yield ASK.insert_calls([_call_row(call, now) for call in kept])
     yield from note_all([anomaly for call in kept for anomaly in _rejections(call)], now)
     answers = [_taken_in(call, accepted[call.id], is_replay=call not in heard) for call in batch]
+    crash_point("take_in.in_commit")
     return Done(answers, (INBOX,) if accepted else ())
 
 
@@ -145,6 +150,8 @@ def _claim(limit: int, lease_seconds: float) -> Flow[Done[list[InboxClaim]]]:
     moment = yield MOMENT
     until = moment.now + round(lease_seconds * 1000)
     rows = yield ASK.claim_inbox(now=moment.now, lease_until=until, limit=limit)
+    if rows:
+        crash_point("lookup.claim_in_commit")
     return Done(list(_claims(rows)))
 
 
@@ -165,6 +172,7 @@ def _settle(endings: Sequence[InboxEnding]) -> Flow[Done[None]]:
     moment = yield MOMENT
     yield ASK.settle_inbox([_ending_row(ending, moment.now) for ending in endings])
     yield from note_all([_shown(ending) for ending in endings if ending.is_shown], moment.now)
+    crash_point("lookup.settle_in_commit")
     return Done(None)
 
 
@@ -240,4 +248,5 @@ def _cursor(address: str) -> Flow[Cursor | None]:
 def _advance(address: str, cursor: Cursor) -> Flow[Done[None]]:
     moment = yield MOMENT
     yield ASK.advance_cursor(address=address, now=moment.now, **cursor_row(cursor))
+    crash_point("cursor.in_commit")
     return Done(None)

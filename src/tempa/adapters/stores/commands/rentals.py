@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tempa.adapters.stores.commands.flow import ASK, MOMENT, Access, Done
 from tempa.adapters.stores.commands.notices import tell
 from tempa.adapters.stores.sql.settlement_rows import act_from, instance_from, prices_text, rental_from
+from tempa.core.crash import crash_point
 from tempa.core.work import EVENTS
 from tempa.settlement.events import EXPIRED, EXPIRING, of_rental
 from tempa.settlement.rentals import ActKind, Expired
@@ -53,7 +54,10 @@ class RentalsPart(Access):
 
     async def expire_rentals(self, warn_seconds: float, grace_seconds: float, limit: int) -> Expired:
         """Warn of what ends within `warn_seconds`, let into grace what has ended, end what is past that."""
-        return await self._write(_expire, round(warn_seconds * 1000), round(grace_seconds * 1000), limit)
+        done = await self._write(_expire, round(warn_seconds * 1000), round(grace_seconds * 1000), limit)
+        if done.warned or done.ended:
+            crash_point("rentals.expired")
+        return done
 
 
 def _add(new: NewInstance) -> Flow[Done[GpuInstance]]:
@@ -120,6 +124,8 @@ def _expire(warn_ms: int, grace_ms: int, limit: int) -> Flow[Done[Expired]]:
     ended = yield ASK.end_rentals(before=now - grace_ms, now=now, limit=limit)
     told = [*_notices(EXPIRING, warned), *_notices(EXPIRED, ended)]
     yield from tell(told, now)
+    if told:
+        crash_point("rentals.expire_in_commit")
     return Done(Expired(len(warned), in_grace, len(ended)), (EVENTS,) if told else ())
 
 
