@@ -61,7 +61,7 @@ class QuotePage(Page[QuoteView]):
 async def add_instance(request: Request, parts: Parts, caller: Operator) -> Response:
     """For rent at these prices, from now on, to one account at a time."""
     asked = await read_model(request, parts.limits.json_body_bytes, AddInstance)
-    prices = parts.quoting.offers(asked.prices)
+    prices = await parts.quoting.offers(asked.prices)
     added = await parts.settlement.add_instance(NewInstance(id=new_id("gpu"), name=asked.name, prices=prices))
     return _shown(added, parts, caller, 201, {"Location": f"{instances.prefix}/{added.id}"})
 
@@ -116,7 +116,7 @@ async def change_prices(
     """For quotes from now on, and for what is paid to older ones after their `expires_at`."""
     asked = await read_model(request, parts.limits.json_body_bytes, ChangePrices)
     instance = await _instance(gpu_instance_id, parts)
-    await parts.settlement.change_prices(instance.id, parts.quoting.offers(asked.prices))
+    await parts.settlement.change_prices(instance.id, await parts.quoting.offers(asked.prices))
     return _shown(await _instance(instance.id, parts), parts, caller)
 
 

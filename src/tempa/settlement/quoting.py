@@ -21,7 +21,7 @@ from tempa.settlement.quotes import (
 from tempa.settlement.rentals import GRANT_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from tempa.core.clock import Clock
     from tempa.settlement.model import Treasury, TreasuryAccount
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _RETRY_SECONDS = 5  # by then a node that answers at all has answered
+_PATIENCE_SECONDS = 5.0  # a server that has just started knows its treasury within a second
 
 
 def new_reference() -> str:
@@ -43,12 +44,12 @@ def new_reference() -> str:
 class Quoting:
     """Makes quotes whose price is locked for `lock_seconds`.
 
-    `treasury` gives what is watched at present, None while that is not known; without it, no payments are
-    taken here.
+    `treasury` gives what is watched at present; it is waited for so many seconds while that is not known, and
+    None then. Without it, no payments are taken here.
     """
 
     store: SettlementStore
-    treasury: Callable[[], Treasury | None] | None
+    treasury: Callable[[float], Awaitable[Treasury | None]] | None
     clock: Clock
     lock_seconds: float
     new_reference: Callable[[], str] = new_reference
@@ -59,7 +60,7 @@ class Quoting:
         Raises `Refusal`: `payments-not-configured`, `treasury-unknown`, `not-found`, `instance-rented` (by
         someone else), `instance-suspended`, and `invalid-request` for an asset or a time that cannot be had.
         """
-        treasury = self._taken()
+        treasury = await self._taken()
         instance = await self._instance(gpu_instance_id)
         offer = self._offer(account, instance, asset, seconds, treasury)
         opened = await self.store.open_quote(offer)
@@ -69,23 +70,23 @@ class Quoting:
 
     async def assets(self, gpu_instance_id: str) -> tuple[str, ...]:
         """In which assets an instance can be paid now, in the order of its prices. Raises `Refusal`."""
-        return payable((await self._instance(gpu_instance_id)).prices, self._taken())
+        return payable((await self._instance(gpu_instance_id)).prices, await self._taken())
 
-    def offers(self, prices: Sequence[PriceOfInstance]) -> tuple[PriceOffer, ...]:
+    async def offers(self, prices: Sequence[PriceOfInstance]) -> tuple[PriceOffer, ...]:
         """Prices as they are kept. Raises `Refusal` for what the treasury, if it is known, does not take."""
-        treasury = None if self.treasury is None else self.treasury()
+        treasury = None if self.treasury is None else await self.treasury(_PATIENCE_SECONDS)
         problems = [] if treasury is None else _untaken(prices, treasury)
         if problems:
             raise Refusal("invalid-request", problems[0].message, tuple(problems))
         return tuple(PriceOffer(price.asset, int(price.amount), price.seconds) for price in prices)
 
-    def _taken(self) -> Treasury:
+    async def _taken(self) -> Treasury:
         if self.treasury is None:
             raise Refusal(
                 "payments-not-configured",
                 "This server takes no payments. Its operator has to set solana.treasury and solana.rpc_urls.",
             )
-        treasury = self.treasury()
+        treasury = await self.treasury(_PATIENCE_SECONDS)
         if treasury is None:
             raise Refusal(
                 "treasury-unknown",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -82,6 +83,13 @@ class TreasuryWatch:
     def treasury(self) -> Treasury | None:
         """As last seen; None until it was found."""
         return self.quorum.treasury if self.ready.is_set() else None
+
+    async def known(self, seconds: float) -> Treasury | None:
+        """`treasury`, waited for up to so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.ready.wait()
+        return self.treasury
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look every `every_seconds`; sooner while the treasury is not known."""

@@ -39,7 +39,7 @@ def quoting(parts: Parts) -> Quoting:
     payments = parts.payments
     return Quoting(
         store=parts.settlement,
-        treasury=None if payments is None else lambda: payments.watch.treasury,
+        treasury=None if payments is None else payments.watch.known,
         clock=parts.clock,
         lock_seconds=parts.settings.payments.quote_seconds,
     )

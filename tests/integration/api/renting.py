@@ -43,12 +43,16 @@ class Renting:
         self.treasury = self.known
         self.lock_for(900)
 
+    async def _now(self, seconds: float) -> Treasury | None:
+        assert seconds > 0
+        return self.treasury
+
     def lock_for(self, seconds: float, *, takes_payments: bool = True) -> None:
         """Quotes from now on have their price for so long."""
         parts = self.served.app.state.parts
         quoting = Quoting(
             store=self.served.store,
-            treasury=(lambda: self.treasury) if takes_payments else None,
+            treasury=self._now if takes_payments else None,
             clock=parts.clock,
             lock_seconds=seconds,
         )

@@ -10,7 +10,7 @@ from tempa.core.ids import new_id
 from tempa.settlement.model import Treasury
 from tempa.settlement.quoting import Quoting
 from tempa.testing.contracts.bench import StoreBench
-from tempa.testing.contracts.settlement_steps import CLUSTER, HOUR, TOKENS, an_instance, pay
+from tempa.testing.contracts.settlement_steps import CLUSTER, HOUR, TOKENS, an_instance, known, pay
 from tempa.wiring.allowance import RentalAllowance
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def gpu(served: Served, bench: StoreBench) -> str:
     """An instance that nobody rents, on a server that takes payments."""
     treasury = Treasury(cluster=CLUSTER, accounts=(TOKENS,))
     quoting = Quoting(
-        store=served.store, treasury=lambda: treasury, clock=served.parts.clock, lock_seconds=900
+        store=served.store, treasury=known(treasury), clock=served.parts.clock, lock_seconds=900
     )
     served.parts.intake.allowance = RentalAllowance(
         store=served.store, clock=served.parts.clock, quoting=quoting

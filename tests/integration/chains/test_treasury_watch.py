@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -96,3 +97,12 @@ async def test_a_treasury_that_was_found_stays_while_nodes_are_away(till: Till) 
 
     assert before is not None
     assert till.watch.treasury == before
+
+
+async def test_who_asks_right_after_the_start_waits_until_the_treasury_is_known(till: Till) -> None:
+    asking = asyncio.create_task(till.watch.known(30.0))
+    assert await till.watch.known(0.0) is None
+
+    await till.watch.look()
+
+    assert await asking == till.watch.treasury

@@ -21,6 +21,7 @@ from tempa.testing.contracts.settlement_steps import (
     TOKENS,
     a_quote,
     an_instance,
+    known,
     pay,
 )
 from tempa.wiring.allowance import RentalAllowance
@@ -37,7 +38,7 @@ def allowance_of(bench: StoreBench, *accounts: TreasuryAccount) -> RentalAllowan
     treasury = Treasury(cluster=CLUSTER, accounts=accounts)
     quoting = Quoting(
         store=bench.store,
-        treasury=(lambda: treasury) if accounts else None,
+        treasury=known(treasury) if accounts else None,
         clock=bench.clock,
         lock_seconds=LOCK_SECONDS,
     )

@@ -19,7 +19,7 @@ from tempa.jobs.ports import RunLimits
 from tempa.settlement.quoting import Quoting
 from tempa.testing.contracts.bench import types
 from tempa.testing.contracts.samples import COMPLETED
-from tempa.testing.contracts.settlement_steps import a_quote, an_instance, pay
+from tempa.testing.contracts.settlement_steps import a_quote, an_instance, known, pay
 from tempa.wiring.allowance import RentalAllowance
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class NothingToProvide:
 
 @pytest.fixture
 def lapse(bench: StoreBench) -> Lapse:
-    quoting = Quoting(store=bench.store, treasury=lambda: None, clock=bench.clock, lock_seconds=900)
+    quoting = Quoting(store=bench.store, treasury=known(None), clock=bench.clock, lock_seconds=900)
     allowance = RentalAllowance(store=bench.store, clock=bench.clock, quoting=quoting)
     return Lapse(store=bench.store, allowance=allowance, wake=bench.wake, meter=cast("Any", NoMeter()))
 

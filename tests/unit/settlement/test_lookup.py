@@ -23,9 +23,11 @@ class Latest(random.Random):
         return max(a, b)
 
 
-def ending(reason: str, age_seconds: float = 0.0, attempts: int = 0, **held: float) -> InboxEnding:
+def ending(
+    reason: str, age_seconds: float = 0.0, attempts: int = 0, pause_seconds: float | None = None
+) -> InboxEnding:
     claim = InboxClaim(signature="s", received_at=NOW - timedelta(seconds=age_seconds), attempts=attempts)
-    return again(claim, Held(reason, **held), NOW, Patience(), Latest())
+    return again(claim, Held(reason, pause_seconds), NOW, Patience(), Latest())
 
 
 @pytest.mark.parametrize("reason", [code for code, row in REASONS.items() if row.kind is not Kind.TERMINAL])
@@ -53,7 +55,7 @@ def test_full_jitter() -> None:
 
 
 def test_a_pause_that_a_node_asks_for_is_kept() -> None:
-    assert ending("node_rate_limited", retry_after_seconds=77.0).delay_seconds == 77.0
+    assert ending("node_rate_limited", pause_seconds=77.0).delay_seconds == 77.0
 
 
 def test_what_is_not_final_is_asked_for_soon_then_seldom_and_shown_after_a_minute() -> None:

@@ -54,8 +54,13 @@ class Shelf:
 
 
 def quoting(treasury: Callable[[], Treasury | None] | None = lambda: TREASURY, **shelf: Any) -> Quoting:
-    store = cast("Any", Shelf(**shelf))
-    return Quoting(store=store, treasury=treasury, clock=ManualClock(NOW), lock_seconds=900)
+    async def waited(seconds: float) -> Treasury | None:
+        assert seconds > 0
+        assert treasury is not None
+        return treasury()
+
+    store, known = cast("Any", Shelf(**shelf)), None if treasury is None else waited
+    return Quoting(store=store, treasury=known, clock=ManualClock(NOW), lock_seconds=900)
 
 
 async def refused(making: Quoting, asset: str = MINT, seconds: int = 60) -> Refusal:
@@ -236,9 +241,9 @@ def asked(*assets: str) -> list[PriceOfInstance]:
     return [PriceOfInstance(asset=asset, amount="9007199254740991", seconds=7) for asset in assets]
 
 
-def test_a_price_in_what_the_treasury_does_not_take_is_refused() -> None:
+async def test_a_price_in_what_the_treasury_does_not_take_is_refused() -> None:
     with pytest.raises(Refusal) as caught:
-        quoting().offers(asked("SOL", OTHER_MINT))
+        await quoting().offers(asked("SOL", OTHER_MINT))
 
     assert [(one.pointer, one.limit) for one in caught.value.errors] == [("/prices/1/asset", f"SOL, {MINT}")]
 
@@ -253,5 +258,5 @@ def test_a_price_in_what_the_treasury_does_not_take_is_refused() -> None:
         ),
     ],
 )
-def test_a_price_is_kept_whatever_the_treasury_can_take_today(treasury: Any) -> None:
-    assert quoting(treasury).offers(asked(MINT)) == (PriceOffer(MINT, 2**53 - 1, 7),)
+async def test_a_price_is_kept_whatever_the_treasury_can_take_today(treasury: Any) -> None:
+    assert await quoting(treasury).offers(asked(MINT)) == (PriceOffer(MINT, 2**53 - 1, 7),)

@@ -24,9 +24,10 @@ from tempa.settlement.rentals import NewInstance
 from tempa.testing.contracts.samples import ACCOUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tempa.core.events import Event
+    from tempa.settlement.model import Treasury
     from tempa.settlement.rentals import GpuInstance
     from tempa.testing.contracts.bench import StoreBench
 
@@ -55,6 +56,16 @@ HOUR = PriceOffer(MINT, 7_200, 3_600)
 """Two base units a second."""
 
 LOCK_SECONDS = 900.0
+
+
+def known(treasury: Treasury | None) -> Callable[[float], Awaitable[Treasury | None]]:
+    """A treasury that is known at once, or never."""
+
+    async def waited(seconds: float) -> Treasury | None:
+        assert seconds > 0
+        return treasury
+
+    return waited
 
 
 async def an_instance(bench: StoreBench, *prices: PriceOffer) -> str:
