@@ -25,8 +25,13 @@ OPEN = {
     "/openapi.json",
     "/.well-known/jwks.json",
     "/v1/artifacts/{job_id}/{name}",
+    "/v1/payments/ingress/{source}",  # judged by the provider's own secret
 }
 SCOPES = {
+    ("GET", "/v1/ledger"): "payments",
+    ("GET", "/v1/rentals/quotes"): "payments",
+    ("POST", "/v1/rentals/quotes"): "payments",
+    ("GET", f"/v1/payments/{'1' * 64}"): "payments",
     ("GET", "/v1/jobs"): "jobs:read",
     ("GET", "/v1/events"): "jobs:read",
     ("GET", "/v1/scaling/cpu"): "jobs:read",
