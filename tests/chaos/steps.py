@@ -26,11 +26,28 @@ LAPSING = {"TEMPA_JOBS__RETENTION_DAYS": "1e-5", "TEMPA_JOBS__FILE_RETENTION_DAY
 """Less than a second."""
 
 _LONG_AGO_SECONDS = 7200
+_COMMANDS = SOURCE / "adapters" / "stores" / "commands"
+_PAID_COMMANDS = frozenset(
+    _COMMANDS / f"{name}.py" for name in ("allocations", "inbox", "ledger", "refunds", "rentals")
+)
 
 
 def labels() -> list[str]:
-    """All labels that stand in the source, in order."""
-    return sorted({label for path in SOURCE.rglob("*.py") for label in _CALL.findall(path.read_text())})
+    """All labels that a server passes for jobs and webhooks, in order."""
+    return sorted({label for path in SOURCE.rglob("*.py") if not _is_paid(path) for label in _of(path)})
+
+
+def payment_labels() -> list[str]:
+    """All labels that a server passes for payments: tests/chaos/market.py leads to them."""
+    return sorted({label for path in SOURCE.rglob("*.py") if _is_paid(path) for label in _of(path)})
+
+
+def _of(path: Path) -> list[str]:
+    return _CALL.findall(path.read_text())
+
+
+def _is_paid(path: Path) -> bool:
+    return path.parent == SOURCE / "settlement" or path in _PAID_COMMANDS
 
 
 @dataclass(frozen=True)

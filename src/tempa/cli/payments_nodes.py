@@ -51,3 +51,7 @@ class EmptyLedger:
     async def note_anomaly(self, new: NewAnomaly) -> None:  # noqa: ARG002
         """Nobody is told."""
         return
+
+    async def clear_anomaly(self, key: str, resolution: str) -> bool:  # noqa: ARG002
+        """Nobody was."""
+        return False

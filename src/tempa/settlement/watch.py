@@ -53,6 +53,7 @@ class Noticeboard(Protocol):
 
     async def receipts(self, after: int, limit: int) -> list[Recorded]: ...
     async def note_anomaly(self, new: NewAnomaly) -> None: ...
+    async def clear_anomaly(self, key: str, resolution: str) -> bool: ...
 
 
 @dataclass(kw_only=True)
@@ -217,15 +218,19 @@ class TreasuryWatch:
             if row.refusal:
                 _logger.error("%s takes nothing: %s", row.address, REASONS[row.refusal].words)
                 await self.store.note_anomaly(_alarm(row))
-            elif row.address in self._told:
+            elif await self.store.clear_anomaly(_key(row), "The account and its mint are in order again."):
                 _logger.info("%s takes payments again", row.address)
             self._told[row.address] = row.refusal or ""
+
+
+def _key(row: TreasuryAccount) -> str:
+    return f"treasury:{row.address}"
 
 
 def _alarm(row: TreasuryAccount) -> NewAnomaly:
     assert row.refusal is not None
     return NewAnomaly(
-        key=f"treasury:{row.address}",
+        key=_key(row),
         reason=row.refusal,
         detail=REASONS[row.refusal].words,
         asset=row.asset,

@@ -174,7 +174,13 @@ async def test_an_account_that_somebody_else_may_empty_takes_nothing(till: Till)
         await till.hear(till.pay(quote))
         assert await outcomes.next() == "account_delegated"
         assert (await till.again(quote)).granted_seconds == 0
-        assert await till.reasons() == [
-            "account_delegated",
-            "account_delegated",
-        ]  # the account, and the money
+        assert await till.reasons() == ["account_delegated"] * 2  # the account, and the money
+        chain.treasury.send(make.revoke(account, chain.treasury.key))
+        chain.cluster.tick(FINAL_SLOTS)
+        await till.watch.look()
+
+        (money,) = await till.store.anomalies(10, None)
+        await till.store.redrive_anomaly(money.id, till.settler.terms)
+        assert await outcomes.next() == "credited"
+        assert await till.reasons() == []
+        assert (await till.again(quote)).granted_seconds == 30

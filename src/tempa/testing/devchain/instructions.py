@@ -116,6 +116,11 @@ def approve(
     return Instruction(program, data, [writes(account), reads(delegate), reads(owner, signs=True)])
 
 
+def revoke(account: Pubkey, owner: Pubkey, program: Pubkey = TOKEN) -> Instruction:
+    """Take back what `approve` allowed."""
+    return Instruction(program, b"\x05", [writes(account), reads(owner, signs=True)])
+
+
 def sync_native(account: Pubkey, program: Pubkey = TOKEN) -> Instruction:
     """Count the lamports that lie in an account of wrapped SOL."""
     return Instruction(program, b"\x11", [writes(account)])
