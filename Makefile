@@ -53,7 +53,7 @@ fix: $(READY) ## format, and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-chaos: $(READY) ## kill processes at every crash point and under load, try the store for long (an hour)
+chaos: $(READY) ## kill processes at every crash point and under load, try the stores for long (two to three hours)
 	$(BIN)/python -m pytest -m chaos $(ARGS)
 
 bench: bench-ticket bench-queue bench-webhooks bench-splat bench-settlement ## all benches
