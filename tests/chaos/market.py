@@ -32,7 +32,10 @@ from tempa.core import base58
 from tempa.core.clock import SystemClock
 from tempa.settlement.journal import first_broken
 from tempa.testing.devchain.payments import Payment, Rpc, pay
+from tempa.testing.devchain.wallet import keypair
+from tempa.wiring.credentials import write_private
 from tests.chaos.house import House
+from tests.chaos.returns import Returns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -72,16 +75,20 @@ class Chain:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
+    def key_file(self) -> Path:
+        """The treasury's key, as `solana-keygen` writes it."""
+        write_private(path := self.folder / "treasury.json", keypair("wallet", "treasury").to_json())
+        return path
+
     def pay(self, amount: int, reference: str | None = None) -> str:
         """From the funded wallet, in the chain's mint; the signature."""
         told = {"to": self.ready["treasury"], "asset": self.ready["mint"], "amount": amount}
         return pay(Rpc(self.ready["rpc_url"]), Payment.of({**told, "reference": reference}))
 
-    def balance(self) -> int:
-        """What the treasury holds of the mint, by the chain."""
-        mint = {"mint": self.ready["mint"]}
-        rpc = Rpc(self.ready["rpc_url"])
-        found = rpc.call("getTokenAccountsByOwner", self.ready["treasury"], mint, {"encoding": "jsonParsed"})
+    def balance(self, wallet: str | None = None) -> int:
+        """What a wallet holds of the mint, by the chain; the treasury, if none is named."""
+        told = wallet or self.ready["treasury"], {"mint": self.ready["mint"]}, {"encoding": "jsonParsed"}
+        found = Rpc(self.ready["rpc_url"]).call("getTokenAccountsByOwner", *told)
         accounts = [row["account"]["data"]["parsed"]["info"]["tokenAmount"] for row in found["value"]]
         return sum(int(account["amount"]) for account in accounts)
 
@@ -132,19 +139,20 @@ class Market:
     def __enter__(self) -> Self:
         self._stack = contextlib.ExitStack()
         self.chain = self._stack.enter_context(Chain(self.folder))
-        mints = json.dumps([self.chain.ready["mint"]])
         environment = {
             "TEMPA_SOLANA__RPC_URLS": json.dumps([self.chain.ready["rpc_url"]]),
             "TEMPA_SOLANA__TREASURY": self.chain.ready["treasury"],
-            "TEMPA_SOLANA__MINTS": mints,
+            "TEMPA_SOLANA__MINTS": json.dumps([self.chain.ready["mint"]]),
             "TEMPA_SOLANA__SWEEP_SECONDS": "3600",
             "TEMPA_SOLANA__TIMEOUT_SECONDS": "2",
             "TEMPA_PAYMENTS__GENERIC__SECRET": SECRET,
             "TEMPA_PAYMENTS__GRACE_SECONDS": "0",
             "TEMPA_PAYMENTS__WARN_SECONDS": "1",
+            "TEMPA_PAYMENTS__REFUND_KEYPAIR": str(self.chain.key_file()),
         }
         self.house = self._stack.enter_context(MarketHouse(self.folder, environment, self.store_url))
         self._numbers = itertools.count()
+        self.returns = Returns(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -254,7 +262,7 @@ class Market:
         for signature, _ in self.gifts:
             if signature not in self.given:
                 self.given[signature] = str(self.quote(SECONDS)["quote_id"])
-            for anomaly in self._open(signature):
+            for anomaly in self.open_of(signature):
                 with self.house.http() as http:
                     path = f"/v1/payments/anomalies/{anomaly['id']}"
                     assert http.post(f"{path}/redrive").status_code == 200
@@ -262,7 +270,7 @@ class Market:
                     answer = http.post(f"{path}/resolve", json=words)
                     assert answer.status_code == 200, answer.text
 
-    def _open(self, signature: str) -> list[dict[str, Any]]:
+    def open_of(self, signature: str) -> list[dict[str, Any]]:
         """What of it waits for a person."""
         found = self.get(f"/v1/payments/{signature}")["anomalies"]
         return [one for one in found if one["reason"] == "no_reference" and one["resolved_at"] is None]
@@ -295,7 +303,7 @@ class Market:
     def finish(self) -> None:
         """Start it once more, tell of what is untold, wait until all is booked, and look at everything."""
         self._let_lapse()
-        self.house.start(settings=_SWEEPING)
+        self.house.start(settings={**_SWEEPING, **_REFUNDING})
         self.tell()
         for sale in self.sales:
             self.wait_for(sale.quote_id, sale.amount)
@@ -304,6 +312,7 @@ class Market:
                 self.check_patience("a gift")
                 self._give_all()
             self.wait_for(self.given[signature], amount)
+        self.returns.finish()
         self._check_heard()
         self._check_ledger()
         assert self.house.stop() == 0
@@ -381,10 +390,11 @@ async def _execute(url: str, statement: str) -> None:
         await connection.close()
 
 
-_SWEEPING = {"TEMPA_SOLANA__SWEEP_SECONDS": "1"}
+_SWEEPING, _REFUNDING = {"TEMPA_SOLANA__SWEEP_SECONDS": "1"}, {"TEMPA_PAYMENTS__REFUNDS": "true"}
 _STEPS: dict[str, tuple[Callable[[Market], None], dict[str, str]]] = {
     "cursor": (Market.hide, _SWEEPING),
     "sweep": (Market.hide, _SWEEPING),
     "rentals": (Market.let_end, {}),
     "suspense": (Market.give, {}),
+    "refund": (lambda market: market.returns.send_back(), _REFUNDING),
 }

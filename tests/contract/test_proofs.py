@@ -1,18 +1,14 @@
-"""Proofs of credit: what the ledger says can be checked without it, and nothing in a proof can be altered."""
+"""Proofs of credit: what the ledger says can be checked without it."""
 
 from __future__ import annotations
 
-import base64
-import copy
-import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tempa.core.errors import Refusal
 from tempa.settlement.attestation import Attestor
@@ -157,7 +153,9 @@ async def test_an_account_is_shown_its_own_part_only(shop: Shop) -> None:
     assert isinstance(checked, Checked), checked
     assert "globex" not in json.dumps(document)
     assert checked.seconds == 60
-    assert any("other accounts" in remark for remark in checked.remarks)
+    assert checked.remarks == ()
+    assert all(entry["body"] is not None for entry in document["entries"])
+    assert [entry["body"]["kind"] for entry in document["entries"]] == ["receipt", "share"]
     assert (await check(shop, signature)).seconds == 60 + 30
     assert await proofs_of(shop.bench).proof(alone, "acme") is None
     assert await proofs_of(shop.bench).proof("unknown") is None
@@ -179,210 +177,6 @@ async def test_a_treasury_that_is_not_known_proves_nothing(lite: Shop) -> None:
         with pytest.raises(Refusal) as refused:
             await replace(proofs_of(lite.bench), treasury=treasury).proof(signature)
         assert refused.value.slug == slug
-
-
-# What is altered
-
-
-async def honest(shop: Shop) -> dict[str, Any]:
-    gpu = await shop.instance()
-    quote = await shop.quote(gpu)
-    await shop.pays(601, quote)
-    signature = await shop.pays(1_801, quote, memos=("for Ana",))
-    await shop.pays(300)
-    return await proof(shop, signature)
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where a document has plain values."""
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from places(value[key], (*path, key))
-    else:
-        yield path
-
-
-def altered(value: Any) -> Any:
-    match value:
-        case bool() | None:
-            return "x"
-        case int():
-            return value + 1
-        case str() if value.isdecimal():
-            return str(int(value) + 1)
-        case str():
-            return "0" * 64 if len(value) == 64 else value + "x"
-    raise AssertionError(value)
-
-
-# What nothing else in a document depends on: names and times for people, and terms that no sum uses.
-FREE = {
-    ("verifier",),
-    ("lock_tolerance_seconds",),  # a longer one makes nothing late
-    ("evidence", 0, "node"),
-    ("evidence", 1, "node"),
-    ("credits", 0, "posted_at_ms"),  # the block has a time
-    ("quotes", 0, "gpu_instance_id"),
-    ("quotes", 0, "decimals"),
-    ("quotes", 0, "created_at_ms"),
-    ("quotes", 0, "expires_at_ms"),
-    ("ledger", "receipts", "size"),  # a path may fit lists of several sizes: the deployment signs the size
-    ("attestation",),
-    ("made_at_ms",),
-}
-
-
-async def test_no_value_of_a_proof_can_be_altered(lite: Shop) -> None:
-    """Not even by the deployment itself: the document is not signed here."""
-    document = {**await honest(lite), "attestation": None}
-    assert isinstance(check_proof(document), Checked)
-    unnoticed = set()
-    for path in places(document):
-        forged = copy.deepcopy(document)
-        at = forged
-        for key in path[:-1]:
-            at = at[key]
-        at[path[-1]] = altered(at[path[-1]])
-        if isinstance(check_proof(forged), Checked):
-            unnoticed.add(path)
-
-    treasury = {path for path in unnoticed if path[0] == "treasury"}
-    # Rows that this payment did not come to, and the rest of a row that the answer says nothing of.
-    assert all(path[2] != 1 or path[3] == "extensions" for path in treasury if path[1] == "accounts")
-    assert unnoticed - treasury - FREE == set()
-
-
-def forge(document: dict[str, Any], change: Callable[[dict[str, Any]], None]) -> list[str]:
-    forged = copy.deepcopy(document)
-    change(forged)
-    problems = check_proof(forged)
-    assert isinstance(problems, list), "it was taken for genuine"
-    return [f"{problem.place}: {problem.words}" for problem in problems]
-
-
-async def test_what_is_wrong_is_said_in_words(lite: Shop) -> None:
-    document = await honest(lite)
-
-    def more_money(forged: dict[str, Any]) -> None:
-        """With the answers' hashes to match."""
-        for told in forged["evidence"]:
-            told["answer"] = told["answer"].replace('"amount":"1901"', '"amount":"2901"')
-            told["sha256"] = hashlib.sha256(told["answer"].encode()).hexdigest()
-
-    def failed(forged: dict[str, Any]) -> None:
-        for told in forged["evidence"]:
-            told["answer"] = told["answer"].replace('"err":null', '"err":{"InstructionError":[0,"Custom"]}')
-            told["sha256"] = hashlib.sha256(told["answer"].encode()).hexdigest()
-
-    def no_answer(forged: dict[str, Any]) -> None:
-        forged["evidence"] = []
-
-    def other_head(forged: dict[str, Any]) -> None:
-        forged["ledger"]["head"]["number"] += 1
-
-    def other_price(forged: dict[str, Any]) -> None:
-        forged["credits"][0]["allocations"][0]["price"]["denominator"] = 1
-
-    assert any(
-        "By the answer of one, 2801 came in and not 1801" in words for words in forge(document, more_money)
-    )
-    assert any("nothing was paid: transaction_failed" in words for words in forge(document, failed))
-    assert any("No node's answer" in words for words in forge(document, no_answer))
-    assert any("signature is not of this ledger" in words for words in forge(document, other_head))
-    assert any("not taken at the quote's price" in words for words in forge(document, other_price))
-
-
-async def test_seconds_beyond_what_the_sum_buys_are_found_even_where_the_journal_says_so(lite: Shop) -> None:
-    """A deployment that grants too little books it consistently, and is found by the quote's own terms."""
-    document = await honest(lite)
-    (part,) = document["credits"][0]["allocations"]
-    assert part["seconds"] == 1_201 - 300
-    assert part["earlier"] == {
-        "legs": [{"price": {"numerator": 1, "denominator": 2}, "paid": "601"}],
-        "seconds": 300,
-    }
-
-    part["seconds"] -= 1
-
-    problems = check_proof(document)
-    assert isinstance(problems, list)
-    assert ("/credits/0/allocations/0/seconds", "It buys 901 s and not 900.") in problems
-
-
-async def test_the_signature_is_the_deployments(lite: Shop) -> None:
-    document = await honest(lite)
-    other = Attestor(b"o" * 32)
-    signed = document["attestation"]
-
-    assert isinstance(check_proof(document, ATTESTOR.public_key), Checked)
-    assert isinstance(check_proof(document, other.public_key), list)
-    assert isinstance(check_proof({**document, "attestation": None}, ATTESTOR.public_key), list)
-    assert isinstance(check_proof({**document, "made_at_ms": document["made_at_ms"] + 1}), list)
-    # Another implementation of the same words: RFC 8785 of what the document's model names.
-    statement = {
-        "cluster": document["treasury"]["cluster"],
-        "format": document["format"],
-        "ledger": document["ledger"],
-        "made_at_ms": document["made_at_ms"],
-    }
-    message = json.dumps(statement, sort_keys=True, separators=(",", ":")).encode()
-    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(signed["public_key"]))
-    key.verify(base64.b64decode(signed["signature"]), message)
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        None,
-        [],
-        "",
-        {},
-        {"format": "tempa-proof-of-credit/1"},
-        {"format": 7},
-        {"credits": [{"receipt": None}]},
-    ],
-)
-def test_what_is_no_proof_is_said_to_be_none(document: Any) -> None:
-    problems = check_proof(document)
-
-    assert isinstance(problems, list)
-    assert all("This is no proof" in problem.words for problem in problems)
-
-
-ODD: list[Any] = [
-    None,
-    [],
-    {},
-    -1,
-    0,
-    2**63,
-    2**70,
-    1.5,
-    float("inf"),
-    True,
-    "",
-    "\ud800",
-    "-1",
-    "9" * 30,
-    [[]] * 3,
-    {"a": {}},
-]
-
-
-async def test_whatever_a_document_holds_it_is_judged_and_nothing_breaks(lite: Shop) -> None:
-    document = await honest(lite)
-    deep: Any = []
-    for _ in range(50_000):
-        deep = [deep]
-    for path in places(document):
-        for odd in [*ODD, deep]:
-            forged = copy.copy(document)
-            at: Any = forged
-            for key in path[:-1]:
-                at[key] = copy.copy(at[key])
-                at = at[key]
-            at[path[-1]] = odd
-            assert isinstance(check_proof(forged), list | Checked)
 
 
 async def test_the_price_list_of_now_is_not_that_of_then(lite: Shop) -> None:

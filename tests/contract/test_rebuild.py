@@ -188,6 +188,23 @@ def two_parts(answer: dict[str, Any], first: NewQuote, second: NewQuote) -> dict
     return {**made, "slot": answer["slot"], "blockTime": answer["blockTime"]}
 
 
+@pytest.mark.parametrize("order", Order)
+async def test_what_two_accounts_paid_at_once_is_given_to_both_again(lite: Shop, order: Order) -> None:
+    """Each share has an entry of its own, and is not an operator's act."""
+    mine = await lite.quote(await lite.instance())
+    theirs = await lite.quote(await lite.instance(), account="globex")
+    signature = lite.lands(0, mine, theirs)
+    lite.chain[signature] = two_parts(lite.chain[signature], mine, theirs)
+    assert (await lite.post(signature)).credits == 2
+    assert [entry.draft.kind for entry in await lite.bench.store.journal(0, 10)] == [
+        "receipt",
+        "share",
+        "share",
+    ]
+
+    assert (await identical(lite, order)).undone == ()
+
+
 async def test_dust_that_was_driven_again_by_other_terms_is_given_again(lite: Shop) -> None:
     quote = await lite.quote(await lite.instance())
     await lite.pays(8, quote)

@@ -16,7 +16,7 @@ from tempa.api.schema_limits import SCHEMAS, say_limits
 from tempa.core.errors import PROBLEMS
 from tempa.core.events import FAMILIES, OPERATOR_EVENTS, TEST_EVENT
 from tempa.jobs.wire import ANNOUNCED, Convert, GenerateModel, GenerateSplat
-from tempa.settlement.wire import AddInstance, AskQuote, ChangePrices, Resolve
+from tempa.settlement.wire import AddInstance, AskQuote, AskRefund, ChangePrices, GiveUpRefund, Resolve
 from tempa.webhooks.wire import (
     ChangeEndpoint,
     Discard,
@@ -53,6 +53,8 @@ _REQUESTS = (
     ChangePrices,
     AskQuote,
     Resolve,
+    AskRefund,
+    GiveUpRefund,
     NewKey,
     WebhookBody,
     NoticeBody,

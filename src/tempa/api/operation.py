@@ -46,6 +46,7 @@ DeliveryId = Annotated[str, path_id("The delivery.", _ID.format("dlv"))]
 KeyId = Annotated[str, path_id("The key.", _ID.format("key"))]
 GpuInstanceId = Annotated[str, path_id("The instance.", _ID.format("gpu"))]
 QuoteId = Annotated[str, path_id("The quote.", _ID.format("quo"))]
+TransactionSignature = Annotated[str, path_id("The transaction.", "^[1-9A-HJ-NP-Za-km-z]{64,88}$")]
 
 _HEADERS: Mapping[str, tuple[dict[str, Any], str]] = {
     "Location": ({"type": "string"}, "Where what was made is."),

@@ -64,6 +64,7 @@ class ApiParts:
     file_retention_days: float
     public_url: str
     standing: Callable[[], Standing | None] = lambda: None  # None: payments are not configured
+    refunds: bool = False  # whether they can be asked for
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
 

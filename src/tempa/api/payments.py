@@ -13,7 +13,17 @@ from starlette.responses import JSONResponse, StreamingResponse
 from tempa.api.auth import Caller, Operator, PaymentsKeeper
 from tempa.api.body import read_model, read_nothing
 from tempa.api.head import is_head
-from tempa.api.operation import CURSOR, LIMIT, READING, READING_NOTHING, Told, operation, path_id, query
+from tempa.api.operation import (
+    CURSOR,
+    LIMIT,
+    READING,
+    READING_NOTHING,
+    Told,
+    TransactionSignature,
+    operation,
+    path_id,
+    query,
+)
 from tempa.api.parts import ApiParts, Parts
 from tempa.api.query import Query, page, place_text
 from tempa.core import base58
@@ -23,7 +33,7 @@ from tempa.core.errors import Problem, Refusal
 from tempa.core.ids import is_id
 from tempa.jobs.intake import invalid
 from tempa.jobs.wire import Page
-from tempa.settlement.anomalies import Anomaly, Redriven
+from tempa.settlement.anomalies import NO_SUCH_QUOTE, Anomaly, Redriven
 from tempa.settlement.payments import Payment, share_of, words_of
 from tempa.settlement.quotes import Quote
 from tempa.settlement.views import LEDGER_COLUMNS, anomaly_view, ledger_view, payment_view
@@ -37,7 +47,6 @@ EVERYBODY = "*"
 _CSV_PAGE = 500  # lines of one read: a few hundred kilobytes
 _CSV_HEADERS = {"Content-Disposition": 'attachment; filename="ledger.csv"', "Cache-Control": "no-store"}
 
-Signature = Annotated[str, path_id("The transaction.", "^[1-9A-HJ-NP-Za-km-z]{64,88}$")]
 AnomalyId = Annotated[str, path_id("The anomaly.", "^ano_[0-9abcdefghjkmnpqrstvwxyz]{26}$")]
 
 
@@ -58,7 +67,7 @@ class AnomalyPage(Page[AnomalyView]):
         refusals=["not-found"],
     ),
 )
-async def get_payment(signature: Signature, parts: Parts, caller: PaymentsKeeper) -> Response:
+async def get_payment(signature: TransactionSignature, parts: Parts, caller: PaymentsKeeper) -> Response:
     """Yours as soon as it was seen to name a quote of yours; the operator sees all that were heard of."""
     found = await _seen_by(caller, parts, signature) if base58.is_signature(signature) else None
     if found is None:
@@ -245,6 +254,8 @@ async def resolve_anomaly(anomaly_id: AnomalyId, request: Request, parts: Parts,
     assert done.anomaly is not None, "no anomaly is ever deleted"
     if done.was_resolved:
         _still_open(done.anomaly)
+    if done.refusal == NO_SUCH_QUOTE:
+        raise Refusal("not-found", f"There is no quote {(asked.quote_id or '')[:80]}.")
     if done.refusal is not None:
         detail = f"It stays open: its money cannot be given to that quote. {words_of(done.refusal)}"
         raise Refusal("conflict", detail, extra={"reason": done.refusal})

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastapi import APIRouter, Response
 from starlette.responses import JSONResponse
 
 from tempa.api.auth import PaymentsKeeper
-from tempa.api.operation import Told, operation, path_id
+from tempa.api.operation import Told, TransactionSignature, operation
 from tempa.api.parts import Parts
 from tempa.core import base58
 from tempa.core.errors import Refusal
 from tempa.settlement.proof_document import ProofView
 
 router = APIRouter(prefix="/v1/payments", tags=["payments"])
-
-Signature = Annotated[str, path_id("The transaction.", "^[1-9A-HJ-NP-Za-km-z]{64,88}$")]
 
 
 @router.get(
@@ -28,7 +24,7 @@ Signature = Annotated[str, path_id("The transaction.", "^[1-9A-HJ-NP-Za-km-z]{64
         refusals=["not-found", "payments-not-configured", "treasury-unknown"],
     ),
 )
-async def get_proof(signature: Signature, parts: Parts, caller: PaymentsKeeper) -> Response:
+async def get_proof(signature: TransactionSignature, parts: Parts, caller: PaymentsKeeper) -> Response:
     """Of what was credited to you; the operator's shows all that came in."""
     account = None if caller.is_operator else caller.account
     proof = await parts.proofs.proof(signature, account) if base58.is_signature(signature) else None

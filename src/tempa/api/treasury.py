@@ -30,4 +30,5 @@ async def get_treasury(parts: Parts, _: Operator) -> Response:
     found = parts.standing()
     if found is None:
         raise Refusal("payments-not-configured", "Set solana.treasury and solana.rpc_urls to take payments.")
-    return JSONResponse(standing_view(found))
+    due_at = await parts.settlement.next_lookup()
+    return JSONResponse(standing_view(found, due_at, parts.clock.now()))

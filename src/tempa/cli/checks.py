@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tempa.cli import connect
 from tempa.cli.doctor_engines import look_at_triposplat
+from tempa.cli.doctor_payments import look_at_payments
+from tempa.cli.doctor_refunds import look_at_attestor, look_at_refunds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,9 @@ def run_checks(settings: Settings, folder: Path) -> list[Check]:
         ("kernel", check_kernel),
         ("engines", lambda: check_engines(settings)),
         ("triposplat", lambda: Check("triposplat", *look_at_triposplat(settings))),
+        ("payments", lambda: Check("payments", *look_at_payments(settings))),
+        ("refunds", lambda: Check("refunds", *look_at_refunds(settings))),
+        ("proofs", lambda: Check("proofs", *look_at_attestor(folder))),
         ("data directory", lambda: check_folder(folder)),
         ("flush", lambda: check_flush(folder)),
         ("disk", lambda: check_disk(folder)),

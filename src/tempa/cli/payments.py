@@ -15,6 +15,7 @@ from tempa.cli import (
     payments_instances,
     payments_proofs,
     payments_quotes,
+    payments_refunds,
 )
 from tempa.cli.output import Json, print_json, sent, wants_json
 from tempa.cli.show import stamp
@@ -32,6 +33,7 @@ app.command("verify-proof")(payments_proofs.verify_proof)
 app.command("verify-statement")(payments_audit.verify_statement)
 app.command("rebuild")(payments_audit.rebuild)
 app.add_typer(payments_anomalies.app, name="anomalies")
+app.add_typer(payments_refunds.app, name="refunds")
 
 
 class LedgerFormat(StrEnum):

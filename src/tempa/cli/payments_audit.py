@@ -16,11 +16,12 @@ from tempa.cli.output import Json, print_json, wants_json
 from tempa.cli.up import Config, Data
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tempa.settlement.rebuild import Rebuilt
     from tempa.settlement.statement import Report
 
+_NO_CREDITS = "No credits: nothing to verify."
 _SHOWN = 50  # of what is wrong, to people; JSON has more
 
 RpcUrls = Annotated[
@@ -99,13 +100,13 @@ def rebuild(
         raise typer.Exit(FAULT)
 
 
-def _rows(file: Path) -> list[Mapping[str, Any]]:
+def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # spreadsheets write a mark before it
     except (OSError, UnicodeDecodeError) as error:
         raise UsageFault(f"{file} cannot be read: {error}") from None
     if not text.lstrip().startswith(("{", "[")):
-        return list(csv.DictReader(io.StringIO(text, newline="")))
+        return _csv_rows(file, text)
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -116,7 +117,24 @@ def _rows(file: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
+def _csv_rows(file: Path, text: str) -> Sequence[Mapping[str, Any]]:
+    """Without the ledger's columns it is no statement, and that nothing in it is wrong would mean nothing."""
+    from tempa.settlement.views import LEDGER_COLUMNS
+
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        columns, rows = reader.fieldnames or (), [*reader]
+    except csv.Error as error:
+        raise UsageFault(f"{file} is not CSV: {error}.") from None
+    missing = [name for name in LEDGER_COLUMNS if name not in columns]
+    if missing:
+        raise UsageFault(f"{file} is no statement: its first line lacks {', '.join(missing)}.")
+    return rows
+
+
 def _report_lines(report: Report) -> list[str]:
+    if not report.lines:
+        return [_NO_CREDITS]
     verdict = "The chain shows all of it." if report.holds else "The chain does NOT show all of it:"
     lines = [f"{verdict} {report.lines} credits of {report.transactions} transactions."]
     lines += [
@@ -134,8 +152,10 @@ def _report_document(report: Report) -> dict[str, Any]:
         {"account": account, "asset": asset, "amount": str(amount)}
         for (account, asset), amount in report.sums.items()
     ]
+    empty = {} if report.lines else {"note": _NO_CREDITS}
     return {
         "holds": report.holds,
+        **empty,
         "lines": report.lines,
         "transactions": report.transactions,
         "sums": sums,

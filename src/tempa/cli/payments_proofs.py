@@ -17,8 +17,9 @@ from tempa.cli.output import Json, note, print_json, wants_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tempa.settlement.check import Checked, Problem
+    from tempa.settlement.check import Checked
     from tempa.settlement.ports import Chain
+    from tempa.settlement.proof_parts import Problem
 
 _PROOF_BYTES_MAX = 64 * 1024 * 1024
 
@@ -59,8 +60,8 @@ def verify_proof(
 ) -> None:
     """Say whether a proof holds; if not, all that is wrong with it. Exit code 1: it does not.
 
-    By itself it asks nobody: no server and no chain. With --rpc-url each node's own answer has to show
-    the same.
+    Without --key the quote's terms, and so the price, are the document's word. By itself it asks nobody:
+    no server and no chain. With --rpc-url each node's own answer has to show the same.
     """
     from tempa.settlement.check import Checked, check_proof
 
@@ -102,8 +103,9 @@ async def _on_chain(document: dict[str, Any], signature: str, urls: list[str]) -
 
 
 async def _by_node(document: dict[str, Any], signature: str, cluster: str, node: Chain) -> list[Problem]:
-    from tempa.settlement.check import Checked, Problem, check_proof
+    from tempa.settlement.check import Checked, check_proof
     from tempa.settlement.ports import NotFound, Trouble
+    from tempa.settlement.proof_parts import Problem
 
     genesis = await node.genesis_hash()
     answer = await node.get_transaction(signature)
@@ -115,7 +117,8 @@ async def _by_node(document: dict[str, Any], signature: str, cluster: str, node:
     if isinstance(answer, NotFound):
         return [Problem("/signature", f"{node.name} shows no such transaction at finality.")]
     assert not isinstance(answer, Trouble)
-    again = check_proof({**document, "evidence": [_evidence(node.name, answer.answer)]})
+    asked = {"evidence": [_evidence(node.name, answer.answer)], "attestation": None}  # it was checked before
+    again = check_proof({**document, **asked})
     return [] if isinstance(again, Checked) else again
 
 
@@ -135,7 +138,12 @@ def _print(found: Checked | list[Problem], urls: list[str], as_json: bool) -> No
         print("\n".join(f"  {one.place or '(the whole)'}: {one.words}" for one in found))
         return
     asked = f" {len(urls)} of the chain's nodes asked now show the same." if urls else ""
-    print(f"The proof holds: {found.signature} was credited with {found.seconds} s.{asked}")
+    credited = f"{found.signature} was credited with {found.seconds} s"
+    if found.signed_by is None:
+        print(f"The proof holds as far as the answers and the journal in it tell: {credited}.{asked}")
+        print("  the price of the seconds is the document's word: no --key was given")
+    else:
+        print(f"The proof holds, all of it signed by the key given: {credited}.{asked}")
     print(f"  by the answers of {', '.join(found.nodes)}")
     print(f"  all receipts had the root {found.receipts_root}")
     for remark in found.remarks:
@@ -153,6 +161,7 @@ def _document(found: Checked | list[Problem], urls: list[str]) -> dict[str, Any]
         "seconds": found.seconds,
         "nodes": list(found.nodes),
         "nodes_asked_now": len(urls),
+        "signed_by": found.signed_by,
         "receipts_root": found.receipts_root,
         "remarks": list(found.remarks),
     }

@@ -14,7 +14,9 @@ from tempa.cli.up import Config, Data, Host, Port, ReadyFile, run_process
 def serve(
     roles: Annotated[
         str,
-        typer.Option(metavar="ROLE,...", help="Of api, worker, deliverer, rescuer, janitor. (default: all)"),
+        typer.Option(
+            metavar="ROLE,...", help="Of api, worker, deliverer, settler, rescuer, janitor. (default: all)"
+        ),
     ] = "",
     host: Host = None,
     port: Port = None,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LedgerLineView,
         PaymentView,
         QuoteView,
+        RefundView,
         TreasuryView,
     )
 
@@ -88,6 +89,25 @@ class AsyncSettlement:
         self, anomaly_id: str, resolution: str, *, quote_id: str | None = None
     ) -> AnomalyView:
         return await self._driver.run(self._do.resolve_anomaly(anomaly_id, resolution, quote_id))
+
+    def refunds(self, *, limit: int | None = None) -> AsyncGenerator[RefundView, None]:
+        return self._driver.iterate(self._do.refunds(limit))
+
+    async def refund(self, refund_id: str) -> RefundView:
+        return await self._driver.run(self._do.refund(refund_id))
+
+    async def ask_refund(
+        self,
+        recipient: str,
+        *,
+        anomaly_id: str | None = None,
+        signature: str | None = None,
+        note: str | None = None,
+    ) -> RefundView:
+        return await self._driver.run(self._do.ask_refund(recipient, anomaly_id, signature, note))
+
+    async def give_up_refund(self, refund_id: str, reason: str) -> RefundView:
+        return await self._driver.run(self._do.give_up_refund(refund_id, reason))
 
     async def treasury(self) -> TreasuryView:
         return await self._driver.run(self._do.treasury())

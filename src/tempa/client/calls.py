@@ -24,6 +24,7 @@ GPU_INSTANCES = "/v1/gpu-instances"
 QUOTES = "/v1/rentals/quotes"
 PAYMENTS = "/v1/payments"
 ANOMALIES = "/v1/payments/anomalies"
+REFUNDS = "/v1/payments/refunds"
 TREASURY = "/v1/payments/treasury"
 LEDGER = "/v1/ledger"
 HOLD_SECONDS_MAX = 30
@@ -266,6 +267,23 @@ def resolve_anomaly(anomaly_id: str, resolution: str, quote_id: str | None) -> C
     """Close an anomaly. A second time is refused, and says who was first."""
     document = {"resolution": resolution, **({"quote_id": quote_id} if quote_id else {})}
     return post(anomaly(anomaly_id) + "/resolve", document)
+
+
+def refund(refund_id: str) -> str:
+    """Where a refund is."""
+    return f"{REFUNDS}/{quote(refund_id, safe='')}"
+
+
+def ask_refund(recipient: str, anomaly_id: str | None, signature: str | None, note: str | None) -> Call:
+    """Have money sent back. Not repeated when its answer is lost: `refunds` tells whether it was taken."""
+    named = {"anomaly_id": anomaly_id, "signature": signature, "note": note}
+    document = {name: value for name, value in named.items() if value is not None}
+    return replace(post(REFUNDS, {"recipient": recipient, **document}), repeatable=False)
+
+
+def give_up_refund(refund_id: str, reason: str) -> Call:
+    """Give a refund up. A second time is refused."""
+    return post(refund(refund_id) + "/give-up", {"reason": reason})
 
 
 def webhook_stream(events: Sequence[str], after: int | None) -> Call:

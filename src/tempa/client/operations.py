@@ -22,6 +22,7 @@ from tempa.settlement.wire import (
     LedgerLineView,
     PaymentView,
     QuoteView,
+    RefundView,
     TreasuryView,
 )
 from tempa.webhooks.wire import (
@@ -278,6 +279,20 @@ class Operations:
 
     def resolve_anomaly(self, anomaly_id: str, resolution: str, quote_id: str | None) -> Flow[AnomalyView]:
         return self._read(AnomalyView, calls.resolve_anomaly(anomaly_id, resolution, quote_id))
+
+    def refunds(self, limit: int | None) -> Flow[None]:
+        return self._list(calls.REFUNDS, limit, RefundView)
+
+    def refund(self, refund_id: str) -> Flow[RefundView]:
+        return self._read(RefundView, calls.look(calls.refund(refund_id)))
+
+    def ask_refund(
+        self, recipient: str, anomaly_id: str | None, signature: str | None, note: str | None
+    ) -> Flow[RefundView]:
+        return self._read(RefundView, calls.ask_refund(recipient, anomaly_id, signature, note))
+
+    def give_up_refund(self, refund_id: str, reason: str) -> Flow[RefundView]:
+        return self._read(RefundView, calls.give_up_refund(refund_id, reason))
 
     def treasury(self) -> Flow[TreasuryView]:
         return self._read(TreasuryView, calls.look(calls.TREASURY))

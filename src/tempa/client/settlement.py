@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LedgerLineView,
         PaymentView,
         QuoteView,
+        RefundView,
         TreasuryView,
     )
 
@@ -107,6 +108,32 @@ class Settlement:
     ) -> AnomalyView:
         """Close it with words that stay on record; with `quote_id`, give its money to that quote."""
         return self._driver.run(self._do.resolve_anomaly(anomaly_id, resolution, quote_id))
+
+    def refunds(self, *, limit: int | None = None) -> Iterator[RefundView]:
+        """All refunds, newest first. For the operator."""
+        return self._driver.iterate(self._do.refunds(limit))
+
+    def refund(self, refund_id: str) -> RefundView:
+        """One of them, with the transactions that were signed for it."""
+        return self._driver.run(self._do.refund(refund_id))
+
+    def ask_refund(
+        self,
+        recipient: str,
+        *,
+        anomaly_id: str | None = None,
+        signature: str | None = None,
+        note: str | None = None,
+    ) -> RefundView:
+        """Have all that waits in an anomaly, or of a payment, sent to a wallet. It cannot be called back.
+
+        `recipient` is what whoever paid has named: money that goes back to an exchange's wallet is lost.
+        """
+        return self._driver.run(self._do.ask_refund(recipient, anomaly_id, signature, note))
+
+    def give_up_refund(self, refund_id: str, reason: str) -> RefundView:
+        """Have its money wait again; only while no transaction of it may land."""
+        return self._driver.run(self._do.give_up_refund(refund_id, reason))
 
     def treasury(self) -> TreasuryView:
         """Where payments go, whether they are credited now, and who tells of them. For the operator."""

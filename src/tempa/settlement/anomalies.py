@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from tempa.settlement.reasons import is_again
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from tempa.settlement.ingress import Rejected
-
+    from tempa.settlement.model import Verdict
 
 RAW_SHOWN_BYTES = 16 * 1024  # a page of whole calls would be hundreds of megabytes
 
@@ -78,6 +81,10 @@ class Redriven(StrEnum):
     WAITING = "waiting"  # it waits still: the anomaly says why
 
 
+NO_SUCH_QUOTE = "no_reference"
+"""Why money is not given by hand to a quote that is not known."""
+
+
 class Resolved(NamedTuple):
     """A person's act. `anomaly` as it stands then, None: unknown; `refusal`: why the money was not given.
 
@@ -100,6 +107,36 @@ def of_entry(call_id: str, source: str, rejected: Rejected) -> NewAnomaly:
     )
 
 
+def of_strays(verdict: Verdict) -> Iterator[NewAnomaly]:
+    """What came and is no receipt."""
+    for stray in verdict.strays:
+        yield NewAnomaly(
+            key=stray_key(verdict.signature, stray.asset, stray.account),
+            reason=stray.reason,
+            signature=verdict.signature,
+            asset=stray.asset,
+            account=stray.account,
+            amount=stray.amount,
+            detail=f"slot {stray.slot}",
+        )
+
+
+def of_outcome(verdict: Verdict) -> Iterator[NewAnomaly]:
+    """Why nothing came at all; and what left where something came: a payment must not hide a theft."""
+    reason, signature = verdict.reason, verdict.signature
+    assert reason is None or not is_again(reason), "only what is final is posted"
+    if not (verdict.receipts or verdict.strays):
+        assert reason is not None, "it says why there is no receipt"
+        yield NewAnomaly(
+            key=lookup_key(signature), reason=reason, signature=signature, detail=verdict.error or ""
+        )
+    elif left := [one for one in verdict.outflows if one.kind == "transfer"]:
+        detail = "; ".join(f"{one.amount} of {one.asset} from {one.account}" for one in left)
+        yield NewAnomaly(
+            key=leaving_key(signature), reason="treasury_outflow", signature=signature, detail=detail
+        )
+
+
 def lookup_key(signature: str) -> str:
     """Of what a lookup came to, while nothing is credited."""
     return f"lookup:{signature}"
@@ -108,6 +145,11 @@ def lookup_key(signature: str) -> str:
 def stray_key(signature: str, asset: str, account: str) -> str:
     """Of money that is not credited at all."""
     return f"stray:{signature}:{asset}:{account}"
+
+
+def leaving_key(signature: str) -> str:
+    """Of money that left the treasury by a transaction that also brought some: no credit clears it."""
+    return f"leaving:{signature}"
 
 
 def suspense_key(receipt: int, quote_id: str | None) -> str:

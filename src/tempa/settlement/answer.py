@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 U64_MAX = 2**64 - 1
+_SLOT_MAX = 2**63 - 1  # what stores keep: a node that tells of a higher slot must not stop the posting
+_PLACE_MAX = 2**31 - 1  # in a block, likewise: it is one node's word alone
 _ERROR_LETTERS_MAX = 500
 _KEYS_MAX = 256  # an index is one byte
 _INSTRUCTIONS_MAX = 1024  # 64 on the outside, 64 within by today's rules: far above both
@@ -94,8 +96,8 @@ def _transaction(answer: Mapping[str, Any]) -> Transaction:
     before, after = _lamports(meta, "preBalances", len(keys)), _lamports(meta, "postBalances", len(keys))
     return Transaction(
         signature=_text(_list(body.get("signatures"))[0] if body.get("signatures") else None),
-        slot=_u64(answer.get("slot")),
-        index=_u64_or_none(answer.get("transactionIndex")),
+        slot=_up_to(_SLOT_MAX, answer.get("slot")),
+        index=_place(answer.get("transactionIndex")),
         block_time=_time(answer.get("blockTime")),
         error=error,
         fee=_u64(meta.get("fee")),
@@ -247,13 +249,17 @@ def _text(value: object) -> str:
 
 
 def _u64(value: object) -> int:
-    if type(value) is not int or not 0 <= value <= U64_MAX:  # a bool is an int to isinstance
+    return _up_to(U64_MAX, value)
+
+
+def _up_to(most: int, value: object) -> int:
+    if type(value) is not int or not 0 <= value <= most:  # a bool is an int to isinstance
         raise UnreadableError
     return value
 
 
-def _u64_or_none(value: object) -> int | None:
-    return None if value is None else _u64(value)
+def _place(value: object) -> int | None:
+    return None if value is None else _up_to(_PLACE_MAX, value)
 
 
 def _time(value: object) -> int | None:

@@ -137,19 +137,21 @@ class Calls:
             nonce=word.nonce,
         )
         taken = await self._store.take_in(incoming)
-        if taken.is_replay:
-            return await self._replayed(word)
         # Only now: were they known before they are on disk, and that failed, a next try would be passed over.
         await self._remember(word, fresh)
-        return self._told(word, Taken(taken.accepted, taken.duplicates + skipped, len(word.heard.rejected)))
+        told = Taken(taken.accepted, taken.duplicates + skipped, len(word.heard.rejected))
+        if taken.is_replay:
+            return await self._replayed(word, told)
+        return self._told(word, told)
 
-    async def _replayed(self, word: _Word) -> Taken:
-        """Answered as a duplicate: who did not hear that the first call was taken has to be told so."""
+    async def _replayed(self, word: _Word, taken: Taken) -> Taken:
+        """Taken all the same: it is told so who did not hear that the first call was. That is no anomaly."""
         self._count(word.source, "replayed")
-        detail = f"The nonce {word.nonce} was used before."
-        key = f"replayed:{word.source.name}"
-        await self._sample(word.source, "call_replayed", detail, word.raw, key=key)
-        return Taken(0, len(word.heard.signatures), len(word.heard.rejected))
+        if taken.accepted or word.source.has_single_use_nonces:
+            detail = f"The nonce {word.nonce} was used before."
+            key = f"replayed:{word.source.name}"
+            await self._sample(word.source, "call_replayed", detail, word.raw, key=key)
+        return taken
 
     def _told(self, word: _Word, taken: Taken) -> Taken:
         outcome = "accepted" if taken.accepted else "duplicate" if taken.duplicates else "rejected"

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from tempa.core.errors import StoreUnavailable
 from tempa.core.work import either, pause
+from tempa.settlement.derive import associated_account
 from tempa.settlement.inbox import Incoming
-from tempa.settlement.model import QuoteStatus
+from tempa.settlement.model import SOL, QuoteStatus, Treasury, TreasuryAccount
 from tempa.settlement.ports import Found, Trouble
 from tempa.settlement.quotes import QuoteSighting
 from tempa.settlement.sweep import page_bytes
+from tempa.settlement.transfers import TOKEN, TOKEN_2022
 from tempa.settlement.verify import verify
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class _Sighted:
 
     quote: Quote
     sighting: Sighting
+    pays: bool  # False: it names the quote and pays what is not taken now; people see it once it is final
 
 
 @dataclass(kw_only=True)
@@ -139,36 +142,41 @@ class Follower:
                 outcome = rows.reason if isinstance(rows, Trouble) else "read"
                 self.meter.count("tempa_settlement_reference_looks_total", outcome=outcome)
                 if not isinstance(rows, Trouble):
-                    return [_Sighted(quote, row) for row in rows if await self._pays(node, quote, row)]
+                    looked = [await self._looked_at(node, quote, row) for row in rows]
+                    return [sighted for sighted in looked if sighted is not None]
         return []
 
     def _nodes(self) -> tuple[Chain, ...]:
         """Two at most: one that shows what is not final, and one of the others for its troubles."""
-        usable = self.quorum.usable
-        glances = self.glances[self._round % len(self.glances) :][:1] if self.glances else ()
-        return (*glances, usable[self._round % len(usable)])
+        return (*self._turn(self.glances), *self._turn(self.quorum.usable))
 
-    async def _pays(self, node: Chain, quote: Quote, row: Sighting) -> bool:
-        """Whether it is new, and money for this quote."""
+    def _turn(self, nodes: Sequence[Chain]) -> Sequence[Chain]:
+        """The one whose turn it is; none if there is none: the watch may exclude the last at any time."""
+        return [nodes[self._round % len(nodes)]] if nodes else []
+
+    async def _looked_at(self, node: Chain, quote: Quote, row: Sighting) -> _Sighted | None:
+        """What is new and pays the quote, or paid what was the treasury's when it was made."""
         signature = row.signature
         if row.failed or signature in self._settled or signature in self._sighted:
-            return False
+            return None
         answer = await node.get_transaction(signature)
-        if not isinstance(answer, Found) or self.watch.treasury is None:
-            return False  # it is asked for again
-        receipts = verify(answer.answer, self.watch.treasury, signature).receipts
-        offer = quote.offer
-        if any(one.asset == offer.asset and offer.reference in one.references for one in receipts):
-            return len(self._sighted) < _SIGHTED_MAX
+        if not isinstance(answer, Found) or self.watch.treasury is None or len(self._sighted) >= _SIGHTED_MAX:
+            return None  # it is asked for again
+        treasury = self.watch.treasury
+        if _pays(quote, treasury, answer, signature):
+            return _Sighted(quote, row, pays=True)
+        if _pays(quote, _as_quoted(quote, treasury.cluster), answer, signature):
+            return _Sighted(quote, row, pays=False)
         self._settle(signature)
-        return False
+        return None
 
     async def _finish(self) -> None:
         """What has become final goes into the inbox. What a node does not know has vanished with its fork."""
         signatures = list(self._sighted)
-        if not signatures:
+        nodes = self._turn(self.quorum.usable)
+        if not signatures or not nodes:
             return
-        node = self.quorum.usable[self._round % len(self.quorum.usable)]
+        (node,) = nodes
         statuses = await node.statuses(signatures)
         if isinstance(statuses, Trouble):
             return
@@ -186,10 +194,12 @@ class Follower:
             return
         final = [self._sighted[signature] for signature in signatures]
         await self._note(final, is_final=True)
-        raw = page_bytes(node, [one.sighting for one in final])
-        await self.store.take_in(
-            Incoming(source=SOURCE, raw=raw, signatures=tuple(signatures), is_urgent=True)
-        )
+        for pays in (True, False):  # what pays is looked up before all that waits
+            some = [one.sighting for one in final if one.pays is pays]
+            if some:
+                told = tuple(one.signature for one in some)
+                raw = page_bytes(node, some)
+                await self.store.take_in(Incoming(source=SOURCE, raw=raw, signatures=told, is_urgent=pays))
         for signature in signatures:
             del self._sighted[signature]
             self._settle(signature)
@@ -204,6 +214,7 @@ class Follower:
                 is_final=is_final,
             )
             for one in sighted
+            if one.pays
         ]
         if sightings:
             await self.store.note_progress(sightings)
@@ -212,3 +223,32 @@ class Follower:
         self._settled[signature] = None
         if len(self._settled) > _SETTLED_MAX:
             self._settled.popitem(last=False)
+
+
+def _pays(quote: Quote, treasury: Treasury, found: Found, signature: str) -> bool:
+    """Whether a transaction is money for a quote, to one of these accounts."""
+    offer = quote.offer
+    receipts = verify(found.answer, treasury, signature).receipts
+    return any(one.asset == offer.asset and offer.reference in one.references for one in receipts)
+
+
+def _as_quoted(quote: Quote, cluster: str) -> Treasury:
+    """The accounts that a wallet pays by the quote, whatever the settings say by now."""
+    offer = quote.offer
+    places: list[tuple[str, str | None]] = [(offer.treasury, None)]
+    if offer.asset != SOL:
+        places = [
+            (associated_account(offer.treasury, offer.asset, program), program)
+            for program in (TOKEN, TOKEN_2022)
+        ]
+    rows = (
+        TreasuryAccount(
+            asset=offer.asset,
+            address=address,
+            owner=offer.treasury,
+            program=program,
+            decimals=offer.decimals,
+        )
+        for address, program in places
+    )
+    return Treasury(cluster=cluster, accounts=tuple(rows))

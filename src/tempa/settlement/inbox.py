@@ -34,7 +34,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What an `Incoming` came to. A replay has a nonce that was used before: nothing of it was written."""
+    """What an `Incoming` came to. A replay has a nonce that was used before."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -46,7 +46,7 @@ class InboxState(StrEnum):
 
     PENDING = "pending"  # to be looked up, now or again
     CREDITED = "credited"  # all that it pays is in the ledger, in suspense at least
-    TERMINAL = "terminal"  # it pays nothing here; asking again gives the same
+    TERMINAL = "terminal"  # nothing of it is in the ledger; money that is not taken stands in the anomalies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

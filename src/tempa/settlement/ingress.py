@@ -61,6 +61,8 @@ class Source(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def has_single_use_nonces(self) -> bool: ...  # False: an honest second try brings the first one's
     def check(self, call: Call, secrets: Sequence[str]) -> str | None: ...  # its nonce; raises NotAuthentic
     def hear(self, document: Any) -> Heard: ...  # of any JSON; never raises
 

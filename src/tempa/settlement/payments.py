@@ -53,11 +53,16 @@ class Payment:
         return bool(self.heard or self.receipts or self.anomalies)
 
     @property
+    def is_given(self) -> bool:
+        """Whether any of it was given to a quote."""
+        return any(one.allocations for one in self.receipts)
+
+    @property
     def status(self) -> PaymentStatus:
         """How it stands. Money that waits comes first: it is what somebody has to do something about."""
         if any(one.amount is not None for one in self._open()):
             return PaymentStatus.SUSPENSE
-        if any(one.allocations for one in self.receipts):
+        if self.is_given:
             return PaymentStatus.CREDITED
         states = {entry.state for entry in self.heard}
         if InboxState.PENDING in states:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Terms,
     )
     from tempa.settlement.quotes import Closed, NewQuote, PriceOffer, Quote, QuoteSighting
+    from tempa.settlement.refund_order import Order
     from tempa.settlement.refunds import NewRefund, Outcome, Refund, Signed
     from tempa.settlement.rentals import Expired, GpuInstance, InstanceAct, NewInstance
 
@@ -61,12 +62,16 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One row of an account's history. `failed`: it did nothing. `block_time` in Unix seconds."""
+    """One row of an account's history. `failed`: it did nothing. `block_time` in Unix seconds.
+
+    `memo`: all memos of the transaction, each behind its length; None: it has none, or the node keeps none.
+    """
 
     signature: str
     slot: int
     failed: bool
     block_time: int | None
+    memo: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +91,27 @@ class AccountState:
     value: Mapping[str, Any] | None
 
 
-class Signer(Protocol):
-    """Signs refunds. It has the treasury's key, which the server has not; what it refuses is a `Trouble`."""
+@dataclass(frozen=True, slots=True)
+class Blockhash:
+    """What a transaction is signed on. Above `last_valid_height` it can land no more."""
 
-    async def sign(self, refund: Refund) -> Signed | Trouble: ...  # a new transaction, sent to nobody
+    text: str
+    last_valid_height: int
+
+
+class Signer(Protocol):
+    """Signs refunds. It has the treasury's key, which nothing else has; what it refuses is a `Trouble`.
+
+    Bytes that do anything else than `order` are not kept.
+    """
+
+    async def sign(self, refund: Refund, order: Order) -> Signed | Trouble: ...  # anew, sent to nobody
 
 
 class Outlet(Protocol):
     """A node that takes transactions."""
 
+    async def latest_blockhash(self) -> Blockhash | Trouble: ...  # of a block that no fork takes away
     async def send(self, raw: bytes) -> str | Trouble: ...  # the signature; the same bytes may be sent again
 
 
@@ -296,6 +313,7 @@ class SettlementStore(Protocol):
     async def give_up_refund(self, refund_id: str, reason: str) -> Refund | None: ...  # None: it may land
     async def refund(self, refund_id: str) -> Refund | None: ...
     async def open_refunds(self, after: str, limit: int) -> list[Refund]: ...  # oldest first
+    async def refunds(self, limit: int, before: str | None) -> list[Refund]: ...  # all, newest first
 
     async def note_anomaly(self, new: NewAnomaly) -> None: ...
     async def clear_anomaly(self, key: str, resolution: str) -> bool: ...  # False: it was not open

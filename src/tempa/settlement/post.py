@@ -185,6 +185,11 @@ def _status(quote: Quote, *, late: bool) -> QuoteStatus:
     return QuoteStatus.CREDITED if quote.paid >= quote.offer.amount else QuoteStatus.PARTIAL
 
 
+def released_status(quote: Quote) -> QuoteStatus:
+    """Of a quote for which no money waits any more."""
+    return _status(replace(quote, status=QuoteStatus.OPEN), late=False) if quote.legs else QuoteStatus.OPEN
+
+
 def not_to_be_had(account: str, renter: str | None, seconds: int, *, is_suspended: bool) -> str | None:
     """Why an account's rental was not prolonged by `seconds`; None: there were none to prolong it by."""
     if is_suspended:
@@ -235,6 +240,26 @@ def outflow_postings(outflow: Outflow) -> tuple[Posting, ...]:
 def receipt_key(receipt: Receipt) -> str:
     """Once in the ledger, by this."""
     return f"receipt:{receipt.cluster}:{receipt.signature}:{receipt.asset}:{receipt.account}"
+
+
+def share_key(receipt: Receipt, quote_id: str) -> str:
+    """Of the entry that gives a quote its share of a receipt that several accounts have a share of."""
+    return f"share:{receipt_key(receipt)}:{quote_id}"
+
+
+def receipt_detail(receipt: Receipt) -> dict[str, Any]:
+    """What each entry about a receipt says of it."""
+    return {"signature": receipt.signature, "slot": receipt.slot, "account": receipt.account}
+
+
+def given_detail(receipt: Receipt, quote_id: str, amount: int, seconds: int) -> dict[str, Any]:
+    """What an entry says that gives a part of a receipt to a quote."""
+    return {
+        **receipt_detail(receipt),
+        "quote_id": quote_id,
+        "amount": str(amount),
+        "seconds": seconds,
+    }
 
 
 def outflow_key(outflow: Outflow) -> str:

@@ -11,7 +11,7 @@ from tempa.core.clock import to_ms
 from tempa.core.errors import Refusal
 from tempa.settlement.journal import customer_account
 from tempa.settlement.leaves import EntryLeaves, ReceiptLeaves, receipt_document, receipt_place
-from tempa.settlement.post import receipt_key, with_payment
+from tempa.settlement.post import receipt_key, share_key, with_payment
 from tempa.settlement.proof_document import FORMAT, ProofView, statement_of
 from tempa.settlement.tree import Tree
 
@@ -36,7 +36,7 @@ class Proofs:
 
     - `treasury` gives what is watched, None while that is not known yet. Is None where no payments are taken.
     - `version`: of Tempa.
-    - `attestor`: signs how the ledger stands; None: nobody does.
+    - `attestor`: signs the proof, and with it how the ledger stands; None: nobody does.
     """
 
     store: SettlementStore
@@ -63,7 +63,7 @@ class Proofs:
         if not recorded:
             return None
         treasury = self._known_treasury()
-        entries = await self._entries_of(signature, recorded)
+        entries = await self._entries_of(signature, recorded, account)
         ends = await self.store.ledger_ends()  # behind all that was read so far
         quotes = await self._quotes_of(recorded, account)
         document = {
@@ -93,10 +93,13 @@ class Proofs:
             raise Refusal("treasury-unknown", "The treasury's accounts were not looked at on the chain yet.")
         return treasury
 
-    async def _entries_of(self, signature: str, recorded: Iterable[Recorded]) -> list[JournalEntry]:
-        """That of each receipt, and of each part that a person, or a re-drive, took out of suspense."""
+    async def _entries_of(
+        self, signature: str, recorded: Iterable[Recorded], account: str | None
+    ) -> list[JournalEntry]:
+        """That of each receipt, of each share of several accounts', and of what came out of suspense."""
         keys = [receipt_key(one.receipt) for one in recorded]
-        quotes = {part.quote_id for one in recorded for part in one.allocations}
+        keys += [share_key(one.receipt, part.quote_id) for one in recorded for part in _given(one, account)]
+        quotes = {part.quote_id for one in recorded for part in _given(one, account)}
         numbers = {one.number for one in recorded}
         for anomaly in await self.store.anomalies_of(signature):
             if anomaly.receipt in numbers:
@@ -169,9 +172,9 @@ class Proofs:
         }
 
     def _attested(self, document: dict[str, Any]) -> dict[str, Any]:
-        proof = ProofView.model_validate(document)
+        ProofView.model_validate(document)
         if self.attestor is not None:
-            document["attestation"] = self.attestor.attest(statement_of(proof))
+            document["attestation"] = self.attestor.attest(statement_of(document))
         return document
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import hashlib
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tempa.settlement.answer import U64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FORMAT = "tempa-proof-of-credit/1"
 
@@ -156,7 +161,7 @@ class EntryBody(_Part):
 
 
 class EntryPart(_Part):
-    """An entry of the journal. `body` is null where it tells of another account too."""
+    """An entry. `body` is null where it tells of another account too: it shows nothing then."""
 
     number: Number
     previous_hash: Hash
@@ -189,7 +194,7 @@ class LedgerPart(_Part):
 
 
 class AttestationPart(_Part):
-    """A signature over the RFC 8785 form of `{"format", "made_at_ms", "cluster", "ledger"}`, in Base64."""
+    """A signature, in Base64, over the RFC 8785 form of what `statement_of` says."""
 
     algorithm: Literal["Ed25519"]
     public_key: str
@@ -213,11 +218,22 @@ class ProofView(_Part):
     attestation: AttestationPart | None
 
 
-def statement_of(proof: ProofView) -> dict[str, Any]:
-    """What is attested: how the ledger stood, of which chain, and when."""
+def statement_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is attested: how the ledger stood, of which chain, when, and all that the proof says.
+
+    Raises ValueError or RecursionError for what has no JSON.
+    """
     return {
-        "format": proof.format,
-        "made_at_ms": proof.made_at_ms,
-        "cluster": proof.treasury.cluster,
-        "ledger": proof.ledger.model_dump(),
+        "format": document["format"],
+        "made_at_ms": document["made_at_ms"],
+        "cluster": document["treasury"]["cluster"],
+        "ledger": document["ledger"],
+        "document_sha256": _document_sha256(document),
     }
+
+
+def _document_sha256(document: Mapping[str, Any]) -> str:
+    """Over its JSON in the form of receipts (see `leaves`), without `attestation`; unknown names count."""
+    claim = {name: value for name, value in document.items() if name != "attestation"}
+    text = json.dumps(claim, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

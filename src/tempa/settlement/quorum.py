@@ -13,11 +13,13 @@ from tempa.settlement.reasons import REASONS, Kind
 from tempa.settlement.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tempa.settlement.model import Receipt, Treasury
     from tempa.settlement.ports import Chain, Found
 
+GENESIS_SECONDS = 1.0
+"""A node's answer counts if it named its chain so long ago at most: behind a URL another one may begin."""
 SLOT_LAG_MAX = 150  # about 30 s of 200 ms slots: a node that far behind tells of another time
 
 
@@ -64,16 +66,15 @@ class Held:
     evidence: tuple[Evidence, ...] = ()
 
 
-def healthy(slots: Mapping[str, int], lag_max: int = SLOT_LAG_MAX) -> frozenset[str]:
-    """The nodes whose finalized slot is at most `lag_max` behind the majority's.
+def common_slot(slots: Iterable[int]) -> int:
+    """What two nodes have reached, or the only one: one alone may tell a slot of the far future."""
+    ordered = sorted(slots, reverse=True)
+    return ordered[min(1, len(ordered) - 1)] if ordered else 0
 
-    Measured from the highest slot that two nodes have reached, so that one which tells a slot of the far
-    future does not put out all others.
-    """
-    ordered = sorted(slots.values(), reverse=True)
-    if not ordered:
-        return frozenset()
-    head = ordered[min(1, len(ordered) - 1)]
+
+def healthy(slots: Mapping[str, int], lag_max: int = SLOT_LAG_MAX) -> frozenset[str]:
+    """The nodes whose finalized slot is at most `lag_max` behind what two of them have reached."""
+    head = common_slot(slots.values())
     return frozenset(node for node, slot in slots.items() if slot >= head - lag_max)
 
 
@@ -125,6 +126,8 @@ class Quorum:
         self.treasury = treasury
         self.excluded: dict[str, str] = {node.name: "wrong_cluster" for node in nodes}  # until `look`
         self.slots: dict[str, int] = {}
+        self._sworn: dict[str, float] = {}  # by node, when it last named the right chain
+        self._swearing = {node.name: asyncio.Lock() for node in nodes}
 
     @property
     def usable(self) -> tuple[Chain, ...]:
@@ -135,8 +138,8 @@ class Quorum:
         """See which nodes serve the right chain and are not behind. Call it at start, then regularly."""
         excluded: dict[str, str] = {}
         slots: dict[str, int] = {}
-        for node in self.nodes:
-            slot = await self._slot(node)
+        answers = await asyncio.gather(*map(self._slot, self.nodes))  # one that is slow holds up no other
+        for node, slot in zip(self.nodes, answers, strict=True):
             if isinstance(slot, Trouble):
                 excluded[node.name] = slot.reason
             else:
@@ -151,13 +154,36 @@ class Quorum:
             return Agreed(Verdict(signature=signature, reason="invalid_signature"), ())
         poll = _Poll(signature, self.treasury, self._rule, len(self.nodes))
         for nodes in self._waves():
-            answers = await asyncio.gather(*(node.get_transaction(signature) for node in nodes))
+            answers = await asyncio.gather(*(self._asked(node, signature) for node in nodes))
             for node, answer in zip(nodes, answers, strict=True):
                 poll.take(node.name, answer)
             outcome = poll.outcome()
             if outcome is not None:
                 return outcome
         return poll.held(self.excluded)
+
+    async def _asked(self, node: Chain, signature: str) -> Found | NotFound | Trouble:
+        answer, doubt = await asyncio.gather(node.get_transaction(signature), self._doubt(node))
+        return answer if doubt is None else doubt
+
+    async def _doubt(self, node: Chain) -> Trouble | None:
+        """Why what a node says now does not count. One call a second at most, whatever is looked up."""
+        async with self._swearing[node.name]:
+            now = asyncio.get_running_loop().time()
+            if now - self._sworn.get(node.name, -GENESIS_SECONDS) < GENESIS_SECONDS:
+                return None
+            doubt = await self._genesis_doubt(node)
+            if doubt is None:
+                self._sworn[node.name] = now
+            elif doubt.reason == "wrong_cluster":
+                self.excluded[node.name] = doubt.reason
+            return doubt
+
+    async def _genesis_doubt(self, node: Chain) -> Trouble | None:
+        genesis = await node.genesis_hash()
+        if isinstance(genesis, Trouble):
+            return genesis
+        return None if genesis == self.treasury.cluster else Trouble("wrong_cluster", node.name)
 
     def _waves(self) -> list[tuple[Chain, ...]]:
         """At once as many as are needed anyhow, then one after the other."""
@@ -166,12 +192,7 @@ class Quorum:
         return [usable[:first], *((node,) for node in usable[first:])]
 
     async def _slot(self, node: Chain) -> int | Trouble:
-        genesis = await node.genesis_hash()
-        if isinstance(genesis, Trouble):
-            return genesis
-        if genesis != self.treasury.cluster:
-            return Trouble("wrong_cluster", node.name)
-        return await node.slot()
+        return await self._genesis_doubt(node) or await node.slot()
 
 
 class _Poll:

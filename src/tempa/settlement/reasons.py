@@ -58,7 +58,8 @@ REASONS: Mapping[str, Reason] = {
         invalid_signature="This is no transaction's signature: it must be base58 of 64 bytes. Nothing to do.",
         transaction_failed="The transaction failed on the chain; nothing was paid. Pay again.",
         nothing_received="The transaction pays none of the treasury's accounts. Check the recipient.",
-        treasury_outflow="The transaction takes money out of the treasury. It is kept for reconciliation.",
+        treasury_outflow="Money left the treasury, and no refund of Tempa's took it. If it was you, resolve"
+        " this; if not, somebody has the key: move the rest at once.",
     ),
     **_rows(
         Kind.HOLD,
@@ -92,7 +93,7 @@ REASONS: Mapping[str, Reason] = {
         call_forged="Calls to the ingress fail the check of their secret. Compare payments.<source>.secret"
         " with the provider's; if it is right, somebody tries. Nothing was taken from them.",
         call_replayed="A call to the ingress came again with a nonce that was used before. The provider sends"
-        " twice, or somebody has copied a call; nothing was written.",
+        " twice, or somebody has copied a call; what it tells of is looked up.",
         several_quotes="The payment names several quotes, and its transfers do not tell what is for which."
         " Allocate it by hand.",
     ),
@@ -114,6 +115,10 @@ REASONS: Mapping[str, Reason] = {
         account_changed="The treasury's account has another owner, mint or program than pinned. Check it.",
         refund_mismatch="A refund landed, and did not take its amount from the treasury. Look at the"
         " transaction, and at what signs refunds; nothing more is signed for it.",
+        refund_sent_before="The chain's history has a transaction of this refund that the ledger does not"
+        " know, as after a backup was restored. It is not signed again: compare, then give it up.",
+        refund_no_wallet="A refund would go to what is no wallet: a token account, a mint, a program. Give it"
+        " up, and ask for it again with the wallet's own address.",
         close_authority="Someone else may close the treasury's account. Take the close authority back.",
         mint_unreadable="The mint could not be read, so nothing is credited in it. Check solana.mints.",
         transfer_fee="The mint may keep a fee of each transfer. Allow transferFeeConfig for it.",

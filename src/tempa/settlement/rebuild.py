@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 LOOKUPS_AT_ONCE = 16
 _PAGE = 1000
 _RENTALS = 1000
-_OF_THE_CHAIN = {"receipt", "outflow"}  # what entries of the journal tell of; the others are acts
+_OF_THE_CHAIN = {"receipt", "share", "outflow"}  # what entries of the journal tell of; the others are acts
 
 
 class Order(StrEnum):

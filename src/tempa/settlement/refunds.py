@@ -85,13 +85,15 @@ class Signing:
 class Refund:
     """A refund as it stands. `receipt` is the receipt's number, `account` the treasury's that it came to.
 
-    `amount` in base units; `signature` of the payment; `reason`: why it failed, in words.
+    `amount` in base units; `signature` and `slot` of the payment; `reason`: why it failed, in words.
     """
 
     id: str
+    anomaly_id: str
     receipt: int
     cluster: str
     signature: str
+    slot: int
     asset: str
     account: str
     amount: int

@@ -99,13 +99,12 @@ class Settler:
     async def _settle(self, claim: InboxClaim) -> None:
         outcome = await self._check(claim.signature)
         crash_point("settle.checked")
-        if isinstance(outcome, Held):
-            ending = again(claim, outcome, self.clock.now(), self.patience, self.rng)
-            await self.store.settle_inbox([ending])
-            crash_point("settle.held")
-            self.meter.count("tempa_settlement_lookups_total", outcome=outcome.reason)
+        held = outcome if isinstance(outcome, Held) else await self._posted(claim, outcome)
+        if held is None:
             return
-        await self._post(claim, outcome)
+        await self.store.settle_inbox([again(claim, held, self.clock.now(), self.patience, self.rng)])
+        crash_point("settle.held")
+        self.meter.count("tempa_settlement_lookups_total", outcome=held.reason)
 
     async def _check(self, signature: str) -> Agreed | Held:
         try:
@@ -113,6 +112,17 @@ class Settler:
         except Exception:  # a fault of ours in one transaction must not keep the others waiting
             _logger.exception("a lookup broke", extra={"signature": signature})
             return Held("lookup_failed")
+
+    async def _posted(self, claim: InboxClaim, agreed: Agreed) -> Held | None:
+        """None: it is. Money that cannot be posted has to stand where a person sees it."""
+        try:
+            await self._post(claim, agreed)
+        except StoreUnavailable:
+            raise  # the lease ends, and it is looked up again
+        except Exception:
+            _logger.exception("posting broke", extra={"signature": claim.signature})
+            return Held("lookup_failed")
+        return None
 
     async def _post(self, claim: InboxClaim, agreed: Agreed) -> None:
         verdict = agreed.verdict
@@ -137,4 +147,4 @@ class Settler:
         if isinstance(error, StoreUnavailable):
             _logger.warning("what a lookup came to could not be written; it is done again", extra=where)
         else:
-            _logger.error("posting broke; the lookup is done again", extra=where, exc_info=error)
+            _logger.error("a lookup broke; it is done again", extra=where, exc_info=error)

@@ -7,15 +7,20 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from tempa.core.clock import rfc3339
 from tempa.settlement.payments import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from tempa.settlement.model import TreasuryAccount
     from tempa.settlement.watch import TreasuryWatch
 
 _TAKEN = "Payments are looked up and credited."
+_NOBODY = "A payment waits to be looked up since {due_at}: run a process with the role settler."
+_NO_NODE = "Payments wait: none of the nodes may be asked now, see below."
+_OVERDUE_SECONDS = 30.0  # a settler at work takes what is due within a second
 _FIRST_LOOK = "The treasury's accounts are looked for. Ask again in a moment."
 
 
@@ -82,13 +87,13 @@ def is_of_this_machine(url: str) -> bool:
         return False
 
 
-def standing_view(found: Standing) -> dict[str, Any]:
-    """What the operator is told."""
+def standing_view(found: Standing, due_at: datetime | None, now: datetime) -> dict[str, Any]:
+    """What the operator is told. `due_at`: of the next lookup; None: nothing waits."""
     return {
         "wallet": found.wallet,
         "cluster": found.cluster,
         "is_known": not found.said,
-        "message": found.said or _TAKEN,
+        "message": found.said or _trouble(found, due_at, now) or _TAKEN,
         "accounts": [
             {
                 "asset": row.asset,
@@ -111,3 +116,12 @@ def standing_view(found: Standing) -> dict[str, Any]:
             for node in found.nodes
         ],
     }
+
+
+def _trouble(found: Standing, due_at: datetime | None, now: datetime) -> str | None:
+    """Why payments are not credited although the treasury is known."""
+    if all(node.excluded for node in found.nodes):
+        return _NO_NODE
+    if due_at is not None and (now - due_at).total_seconds() > _OVERDUE_SECONDS:
+        return _NOBODY.format(due_at=rfc3339(due_at))
+    return None

@@ -21,6 +21,7 @@ from tempa.settlement.history import Reader, advanced, head
 from tempa.settlement.inbox import Incoming
 from tempa.settlement.model import SOL
 from tempa.settlement.ports import Trouble
+from tempa.settlement.quorum import common_slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,12 +46,6 @@ _MISSED_MAX = 10_000
 def cursor_key(node: str, address: str) -> str:
     """What a node's cursor for an account is kept by: another node may show what this one hides."""
     return f"{node} {address}"
-
-
-def common_slot(slots: Iterable[int]) -> int:
-    """What two nodes have reached, or the only one: one alone may tell a slot of the far future."""
-    ordered = sorted(slots, reverse=True)
-    return ordered[min(1, len(ordered) - 1)] if ordered else 0
 
 
 @dataclass(kw_only=True)
@@ -175,7 +170,10 @@ class Sweeper:
     async def _read(
         self, reader: Reader, unread: Unread, pages_max: int | None
     ) -> tuple[str | None, Unread | None] | None:
-        """The newest signature of a stretch, and what is left of it. None: the node cannot tell."""
+        """The newest signature of a stretch, and what is left of it.
+
+        None: the node cannot tell, or nothing was read before the stop: there is no place to go on from.
+        """
         newest: str | None = None
         rest: Unread | None = unread
         pages = 0
@@ -185,7 +183,7 @@ class Sweeper:
                 return None
             newest, rest = newest or page.newest, page.unread
             pages += 1
-        return newest, rest
+        return (newest, rest) if pages else None
 
     async def _page(self, reader: Reader, unread: Unread) -> Page | None:
         page = await reader.read(unread)

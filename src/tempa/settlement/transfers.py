@@ -22,10 +22,8 @@ TOKEN = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"  # noqa: S105 - an address
 TOKEN_2022 = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"  # noqa: S105 - the same
 WRAPPED_SOL = "So11111111111111111111111111111111111111112"
 _TOKEN_PROGRAMS = {TOKEN, TOKEN_2022}
-_MEMO_PROGRAMS = {
-    "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo",
-    "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
-}
+MEMO = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"
+_MEMO_PROGRAMS = {"Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo", MEMO}
 _BATCH = 255
 _DATA_LETTERS_MAX = 1536  # of base58: more than a legacy transaction. Decoding takes quadratic time (0.3 ms)
 

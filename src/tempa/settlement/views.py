@@ -7,6 +7,7 @@ import codecs
 from typing import TYPE_CHECKING, Any
 
 from tempa.core.clock import from_ms, rfc3339
+from tempa.settlement.inbox import InboxState
 from tempa.settlement.model import SOL
 from tempa.settlement.payments import words_of
 
@@ -47,7 +48,7 @@ def payment_view(payment: Payment, *, shows_anomalies: bool) -> dict[str, Any]:
         "reason": payment.reason,
         "message": words_of(payment.reason),
         "what_next": payment.what_next,
-        "heard": [_heard_view(entry) for entry in payment.heard],
+        "heard": [_heard_view(entry, is_given=payment.is_given) for entry in payment.heard],
         "receipts": [_receipt_view(one, payment.waiting(one)) for one in payment.receipts],
         "anomalies": [anomaly_view(one) for one in payment.anomalies] if shows_anomalies else [],
     }
@@ -101,10 +102,11 @@ def ledger_view(line: LedgerLine) -> dict[str, Any]:
     }
 
 
-def _heard_view(entry: InboxEntry) -> dict[str, Any]:
+def _heard_view(entry: InboxEntry, *, is_given: bool) -> dict[str, Any]:
+    is_kept = entry.state is InboxState.CREDITED and not is_given
     return {
         "source": entry.source,
-        "state": str(entry.state),
+        "state": "suspense" if is_kept else str(entry.state),
         "reason": entry.reason,
         "attempts": entry.attempts,
         "received_at": rfc3339(entry.received_at),

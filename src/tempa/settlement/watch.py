@@ -109,6 +109,8 @@ class TreasuryWatch:
                 return self._wait(cluster)
             self.quorum.treasury = Treasury(cluster=cluster, accounts=(), dust=self.dust)
         await self.quorum.look()
+        if not self.ready.is_set() and not self.quorum.usable:
+            return self._wait(Delay(*_excluded(self.quorum)))
         found = self.quorum.treasury if self.ready.is_set() else await self._find()
         if isinstance(found, Delay):
             return self._wait(found)
@@ -243,6 +245,12 @@ async def _state(node: Chain, address: str) -> Mapping[str, Any] | Trouble | Non
     if isinstance(answer, Trouble):
         return answer
     return answer.value
+
+
+def _excluded(quorum: Quorum) -> tuple[str, str]:
+    """Why the first of the nodes may not be asked, of which none may."""
+    node, reason = next(iter(quorum.excluded.items()))
+    return reason, node
 
 
 def _trouble(answers: Sequence[object]) -> tuple[str, str]:

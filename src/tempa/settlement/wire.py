@@ -195,7 +195,9 @@ class HeardView(Answer):
     """A payment as one source told of it: a provider, a subscription, the sweep."""
 
     source: str
-    state: Literal["pending", "credited", "terminal"]
+    state: Literal["pending", "credited", "suspense", "terminal"] = Field(
+        description="suspense: it is in the ledger, and none of it was given to a quote."
+    )
     reason: str | None
     attempts: int = Field(description="Lookups that a node's trouble has spoiled.")
     received_at: datetime
@@ -303,9 +305,7 @@ class NodeView(Answer):
     """A node of the chain, as it was last looked at."""
 
     name: str
-    rpc_url: str | None = Field(
-        description="Only of a node on the server's own machine: others' URLs may hold a key."
-    )
+    rpc_url: str | None = Field(description="Only of a node on this machine: others' URLs may hold a key.")
     slot: int | None = Field(description="Its newest final one; null: it did not say.")
     excluded: str | None = Field(description="Why it is not asked now: a reason's code.")
     message: str | None = Field(description="The same in words.")
@@ -330,18 +330,70 @@ class AnomalyRedriven(Answer):
     message: str
 
 
+Words = Annotated[
+    str,
+    Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$", description="It stays on record."),
+]
+
+
 class Resolve(Strict):
     """Body of `POST /v1/payments/anomalies/{id}/resolve`."""
 
-    resolution: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=500,
-            pattern=r"^[^\x00-\x1f\x7f]+$",
-            description="What was done about it; stays on record.",
-        ),
-    ]
+    resolution: Words = Field(description="What was done about it; stays on record.")
     quote_id: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
         None, description="Give the money that waits to this quote."
     )
+
+
+def _wallet(text: str) -> str:
+    if not base58.is_address(text):
+        raise PydanticCustomError("address", "Must be a wallet's address: base58 of 32 bytes")
+    return text
+
+
+class AskRefund(Strict):
+    """Body of `POST /v1/payments/refunds`: of what, by `anomaly_id` or else `signature`, and to whom."""
+
+    anomaly_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    signature: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        None, description="Of the payment: enough where one anomaly alone has money of it."
+    )
+    recipient: Annotated[str, AfterValidator(_wallet)] = Field(
+        description="The wallet that gets the money, also of a token. Whoever paid has to name it."
+    )
+    note: Words | None = Field(None, description="Who named the recipient, and why; stays on record.")
+
+
+class GiveUpRefund(Strict):
+    """Body of `POST /v1/payments/refunds/{id}/give-up`."""
+
+    reason: Words
+
+
+class RefundTransactionView(Answer):
+    """A transaction that was signed for a refund."""
+
+    signature: str
+    outcome: Literal["final", "failed", "expired"] | None = Field(description="null: it may still land.")
+    last_valid_height: int = Field(description="Above this height of blocks it can land no more.")
+    signed_at: datetime
+    sent_at: datetime | None
+
+
+class RefundView(Answer):
+    """Money that is sent back, and how far it is."""
+
+    id: str
+    state: Literal["requested", "signed", "broadcast", "expired", "final", "failed"]
+    message: str = Field(description="The state in words, with what happens next.")
+    asset: str
+    amount: str
+    recipient: str
+    signature: str = Field(description="Of the payment.")
+    anomaly_id: str
+    account: str = Field(description="Of the treasury.")
+    note: str
+    reason: str | None = Field(description="Why it failed.")
+    requested_at: datetime
+    ended_at: datetime | None
+    transactions: list[RefundTransactionView]

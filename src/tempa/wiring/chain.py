@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_network
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,10 +24,10 @@ from tempa.settlement.watch import ListedMint, TreasuryWatch
 from tempa.wiring.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from tempa.core.clock import Clock
-    from tempa.settlement.ports import Chain, Guard, PushSource
+    from tempa.settlement.ports import Chain, Guard, Outlet, PushSource, Signer
     from tempa.settlement.watch import Noticeboard
     from tempa.wiring.chain_settings import Mint, Solana
     from tempa.wiring.settings import Settings
@@ -47,6 +48,7 @@ class Payments:
     quorum: Quorum
     watch: TreasuryWatch
     sources: tuple[PushSource, ...]  # who tell of payments by themselves
+    outlets: tuple[Outlet, ...]  # the nodes again, which take refunds
 
 
 def terms_of(settings: Settings) -> Terms:
@@ -101,6 +103,7 @@ async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerato
     try:
         yield Payments(
             nodes=nodes,
+            outlets=nodes,
             glances=tuple(glance for _, glance in clients),
             quorum=quorum,
             watch=watch,
@@ -108,6 +111,24 @@ async def open_payments(settings: Settings, store: Noticeboard) -> AsyncGenerato
         )
     finally:
         await sender.close()
+
+
+def open_signer(settings: Settings, outlets: Sequence[Outlet]) -> Signer | None:
+    """What signs refunds, with the key that the settings name; None where they name none.
+
+    Raises `SettingsError`: with a key of another wallet, or one that others can read, nothing starts.
+    """
+    path = settings.payments.refund_keypair
+    if not path:
+        return None
+    try:
+        from tempa.adapters.payments.keypair import KeypairSigner, KeyUnusable, read_keypair
+    except ImportError:
+        raise SettingsError("payments.refund_keypair needs solders: pip install 'tempa[solana]'") from None
+    try:
+        return KeypairSigner(read_keypair(Path(path), settings.solana.treasury), outlets)
+    except KeyUnusable as fault:
+        raise SettingsError(f"payments.refund_keypair: {path}: {fault}") from None
 
 
 def _clients(solana: Solana, sender: CurlSender) -> Iterator[tuple[SolanaRpc, SolanaRpc]]:

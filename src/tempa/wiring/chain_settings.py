@@ -139,6 +139,7 @@ class Payments(Section):
     warn_seconds: float = Field(ge=0, le=2_592_000)
     grace_seconds: float = Field(ge=0, le=2_592_000)
     refunds: bool
+    refund_keypair: str = Field(pattern=r"^(/.*)?$")
 
     def secrets_of(self, source: str) -> tuple[str, ...]:
         """Of one of PAYMENT_SOURCES."""

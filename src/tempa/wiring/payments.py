@@ -16,12 +16,13 @@ from tempa.settlement.lookup import Patience
 from tempa.settlement.proof import Proofs
 from tempa.settlement.quoting import Quoting
 from tempa.settlement.reconcile import Reconciler
+from tempa.settlement.refunding import Refunder
 from tempa.settlement.settle import Settler
 from tempa.settlement.standing import Standing, standing
 from tempa.settlement.sweep import Sweeper
 from tempa.settlement.tend import Tender
 from tempa.wiring.allowance import RentalAllowance
-from tempa.wiring.chain import terms_of
+from tempa.wiring.chain import open_signer, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +105,24 @@ def settling(parts: Parts) -> list[Role]:
         follower(parts, payments),
         reconciler(parts, payments, sweeper),
         *listeners,
+        *refunding(parts, payments),
     ]
+
+
+def refunding(parts: Parts, payments: Payments) -> list[Role]:
+    """Where refunds are on. Without a key those that were sent are still followed to their end."""
+    if not parts.settings.payments.refunds:
+        return []
+    refunder = Refunder(
+        store=parts.settlement,
+        quorum=payments.quorum,
+        terms=terms_of(parts.settings),
+        signer=open_signer(parts.settings, payments.outlets),
+        outlets=payments.outlets,
+        # Of payments one node may be believed. What one node hides would be paid a second time.
+        nodes_needed=max(2, parts.settings.solana.quorum_nodes),
+    )
+    return [refunder]
 
 
 def tender(parts: Parts) -> Tender:

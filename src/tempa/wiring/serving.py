@@ -53,8 +53,9 @@ async def run(
 ) -> None:
     """Run these roles until `stop`, then drain; the API on `listener`. `announce` tells that they run."""
     files = raise_limit()
+    chosen = chosen_roles(parts, roles)  # outside the group, which would wrap what they refuse
     async with asyncio.TaskGroup() as group:
-        group.create_task(run_roles(chosen_roles(parts, roles), stop))
+        group.create_task(run_roles(chosen, stop))
         if listener is None:
             collection.settle_down()
             announce()
@@ -148,6 +149,7 @@ def _api_parts(parts: Parts, stop: asyncio.Event) -> ApiParts:
         file_retention_days=settings.jobs.file_retention_days,
         public_url=parts.public_url,
         standing=partial(treasury_standing, parts),
+        refunds=settings.payments.refunds,
         stopping=stop,
     )
 

@@ -55,9 +55,9 @@ def quicknode_headers(body: bytes, secret: str = SECRET, nonce: str | None = Non
     return {"x-qn-nonce": nonce, "x-qn-timestamp": at, "x-qn-signature": mac}
 
 
-def generic_headers(body: bytes, secret: str = SECRET) -> dict[str, str]:
+def generic_headers(body: bytes, secret: str = SECRET, name: str | None = None) -> dict[str, str]:
     """Signed by the standard's own library."""
-    name, now = f"msg_{next(_numbers)}", datetime.now(UTC)
+    name, now = name or f"msg_{next(_numbers)}", datetime.now(UTC)
     made = standardwebhooks.Webhook(secret).sign(name, now, body.decode())
     stamp = str(int(now.timestamp()))
     return {"webhook-id": name, "webhook-timestamp": stamp, "webhook-signature": made}

@@ -28,7 +28,7 @@ ENDLESS = "/v1/webhooks/stream"  # what is right is served, and never ends
 
 async def test_statuses_headers_and_bodies_are_as_documented_and_the_rest_is_refused(served: Served) -> None:
     parts = served.app.state.parts  # one that takes payments, so that 501 is never right
-    served.app.state.parts = replace(parts, standing=lambda: STANDING)
+    served.app.state.parts = replace(parts, standing=lambda: STANDING, refunds=True)
     assert await asyncio.to_thread(attack_all, f"{served.url}/openapi.json", served.secret) >= 25
 
 

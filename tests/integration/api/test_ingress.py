@@ -23,6 +23,7 @@ from tests.integration.api.hearing import (
     Ingress,
     a_signature,
     as_json,
+    generic_headers,
     problem,
     quicknode_headers,
     signed,
@@ -155,6 +156,25 @@ async def test_a_nonce_is_good_once_and_its_replay_is_counted(ingress: Ingress) 
     assert ingress.counted == {("quicknode", "accepted"): 1, ("quicknode", "replayed"): 2}
     (anomaly,) = await ingress.anomalies()
     assert (anomaly.reason, anomaly.source, anomaly.raw) == ("call_replayed", "quicknode", body)
+
+
+async def test_a_message_that_is_sent_again_is_no_anomaly_unless_it_tells_of_something_new(
+    ingress: Ingress,
+) -> None:
+    """Standard Webhooks: a second try has the first one's id."""
+    one, two = a_signature(), a_signature()
+    body, other = telling("generic", one), telling("generic", one, two)
+    headers = generic_headers(body, name="msg_again")
+
+    answers = [await ingress.post("generic", body, **headers) for _ in range(3)]
+    assert [taken(answer) for answer in answers] == [(1, 0, 0), (0, 1, 0), (0, 1, 0)]
+    assert ingress.counted == {("generic", "accepted"): 1, ("generic", "replayed"): 2}
+    assert await ingress.anomalies() == []
+
+    changed = await ingress.post("generic", other, **generic_headers(other, name="msg_again"))
+    assert taken(changed) == (1, 1, 0)
+    assert len(await ingress.inbox(two)) == 1
+    assert [each.reason for each in await ingress.anomalies()] == ["call_replayed"]
 
 
 async def test_what_cannot_be_stored_is_not_said_to_be(served: Served) -> None:

@@ -115,14 +115,16 @@ async def test_a_replay_is_noticed_all_the_same(guarded: Ingress) -> None:
     assert guarded.counted["quicknode", "replayed"] == 1
 
 
-async def test_a_nonce_that_was_used_for_something_else_marks_nothing_as_stored(guarded: Ingress) -> None:
-    """What a replay tells of was not written: the same told rightly must be."""
+async def test_what_comes_with_a_nonce_that_was_used_for_something_else_is_stored(guarded: Ingress) -> None:
     first, second = telling("quicknode", a_signature()), telling("quicknode", signature := a_signature())
     await guarded.post("quicknode", first, **quicknode_headers(first, nonce="n"))
-    await guarded.post("quicknode", second, **quicknode_headers(second, nonce="n"))
-    assert await guarded.inbox(signature) == []
 
-    assert taken(await guarded.tell("quicknode", signature)) == (1, 0, 0)
+    answer = await guarded.post("quicknode", second, **quicknode_headers(second, nonce="n"))
+
+    assert taken(answer) == (1, 0, 0)
+    assert len(await guarded.inbox(signature)) == 1
+    assert [each.reason for each in await guarded.anomalies()] == ["call_replayed"]
+    assert taken(await guarded.tell("quicknode", signature)) == (0, 1, 0)
 
 
 async def test_entries_without_a_signature_are_kept_beside_known_ones(guarded: Ingress) -> None:

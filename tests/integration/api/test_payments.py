@@ -233,6 +233,28 @@ async def test_who_is_named_sees_why_money_for_no_quote_waits(renting: Renting, 
     assert await seen(renting, receipt.signature, THEIRS) == 404
 
 
+async def test_who_paid_too_little_sees_that_it_waits(renting: Renting, bench: StoreBench) -> None:
+    """Also where the payment was never seen before it was booked, and once it went to another quote."""
+    quote = await a_quote(bench, await an_instance(bench), account=OURS)
+    receipt = a_receipt(bench, quote, 1)
+    await bench.store.take_in(heard(receipt.signature))
+    await bench.store.post_credits(proven(receipt))
+
+    found = await seen(renting, receipt.signature, OURS)
+
+    assert isinstance(found, dict)
+    assert (found["status"], found["reason"]) == ("suspense", "dust")
+    assert [one["state"] for one in found["heard"]] == ["suspense"]
+    assert await seen(renting, receipt.signature, THEIRS) == 404
+
+    (anomaly,) = await bench.store.anomalies_of(receipt.signature)
+    other = await a_quote(bench, await an_instance(bench), account=THEIRS)
+    await bench.store.resolve_anomaly(anomaly.id, "for the other", TERMS, other.id)
+    released = await seen(renting, receipt.signature, OURS)
+    assert isinstance(released, dict)
+    assert released["status"] == "resolved"
+
+
 async def test_of_a_transaction_that_pays_two_accounts_each_sees_its_own(
     renting: Renting, bench: StoreBench
 ) -> None:

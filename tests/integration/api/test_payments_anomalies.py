@@ -160,7 +160,7 @@ async def test_a_person_gives_money_to_a_quote(http: httpx2.AsyncClient, bench: 
     assert await listed(http) == []
 
 
-async def test_money_that_a_quote_cannot_take_stays_open_and_says_why(
+async def test_money_is_given_to_no_quote_that_is_not_there(
     http: httpx2.AsyncClient, bench: StoreBench
 ) -> None:
     await pay(bench, None, 7_200)
@@ -169,8 +169,8 @@ async def test_money_that_a_quote_cannot_take_stays_open_and_says_why(
 
     answer = await http.post(f"{PATH}/{shown['id']}/resolve", json=body)
 
-    assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
-    assert answer.json()["reason"] == "no_reference"
+    assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
+    assert answer.json()["detail"] == "There is no quote quo_unknown."
     assert len(await listed(http)) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,26 @@ async def test_a_quick_client_in_trouble_is_replaced_by_another(till: Till, conn
     assert meter.counts[LOOKS, "call_refused"]
 
 
+async def test_that_the_last_node_is_excluded_meanwhile_costs_a_look(till: Till, follower: Follower) -> None:
+    quote = await till.quote(30)
+    till.pay(quote)
+    (glance,) = follower.glances
+    look_up = glance.signatures_for_address
+
+    async def excludes(address: str, *, limit: int) -> object:
+        till.quorum.excluded = {node.name: "node_unreachable" for node in till.nodes}
+        return await look_up(address, limit=limit)
+
+    glance.signatures_for_address = excludes  # type: ignore[method-assign, assignment]
+    await follower.look()
+    assert await status(till, quote) is QuoteStatus.SEEN
+
+    till.quorum.excluded = {}
+    glance.signatures_for_address = look_up  # type: ignore[method-assign]
+    await follower.look()
+    assert await status(till, quote) is QuoteStatus.FINAL
+
+
 async def test_a_flood_of_dust_keeps_no_quote_waiting(till: Till, follower: Follower) -> None:
     """The flood is in the inbox first, hundreds of lookups deep."""
     quote = await till.quote(30, SOL)
@@ -193,3 +214,21 @@ async def test_quotes_of_the_past_are_looked_for_too(till: Till) -> None:
 
     for signature in signatures:
         assert await till.store.inbox_of(signature)
+
+
+async def test_a_payment_to_what_is_no_treasury_any_more_is_shown_to_people(
+    till: Till, follower: Follower
+) -> None:
+    """The mint was taken off the list while a quote in it was open: its customer paid as he was told."""
+    quote = await till.quote(30)
+    treasury = till.quorum.treasury
+    till.quorum.treasury = replace(treasury, accounts=treasury.accounts[:1])
+    signature = till.pay(quote)
+
+    await follower.look()
+
+    assert await status(till, quote) is QuoteStatus.OPEN
+    assert [entry.signature for entry in await till.store.inbox_of(signature)] == [signature]
+    async with till.settling() as outcomes:
+        assert await outcomes.next() == "mint_not_allowed"
+    assert "mint_not_allowed" in await till.reasons()

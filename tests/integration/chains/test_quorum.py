@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from itertools import product
 from typing import TYPE_CHECKING
@@ -93,3 +94,30 @@ async def test_a_fork_takes_what_was_never_final(chain: DevChain, quorum: Quorum
     assert isinstance(outcome, Agreed) == landed
     if isinstance(outcome, Held):
         assert outcome.reason == "not_found_yet"
+
+
+async def test_another_chain_behind_the_same_url_gets_nothing_credited(
+    chain: DevChain, quorum: Quorum, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two looks at the nodes: each answer counts only beside the chain's name."""
+    monkeypatch.setattr("tempa.settlement.quorum.GENESIS_SECONDS", 0.0)
+    signature = pay(chain, 7_000)
+    assert isinstance(await quorum.check(signature), Agreed)
+    monkeypatch.setattr(type(chain.cluster), "genesis_hash", "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d")
+
+    outcome = await quorum.check(signature)
+
+    assert isinstance(outcome, Held)
+    assert outcome.reason == "wrong_cluster"
+    assert set(quorum.excluded.values()) == {"wrong_cluster"}
+
+
+async def test_the_chains_name_is_asked_for_once_a_second_however_much_is_looked_up(
+    chain: DevChain, quorum: Quorum
+) -> None:
+    signatures = [pay(chain, 5_000 + number) for number in range(10)]
+    before = chain.nodes[0].calls["getGenesisHash"]
+
+    await asyncio.gather(*map(quorum.check, signatures))
+
+    assert chain.nodes[0].calls["getGenesisHash"] - before <= 2

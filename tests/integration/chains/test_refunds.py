@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from solders.keypair import Keypair
 from solders.pubkey import Pubkey
 from solders.transaction import VersionedTransaction
 
@@ -21,6 +22,7 @@ from tempa.settlement.model import SOL, Treasury
 from tempa.settlement.ports import Trouble
 from tempa.settlement.post import Proven, Terms
 from tempa.settlement.quorum import Agreed, Quorum, Rule
+from tempa.settlement.refund_order import Order, order_of
 from tempa.settlement.refunding import LAG_BLOCKS, LIFE_BLOCKS, Refunder
 from tempa.settlement.refunds import NewRefund, Outcome, Refund, RefundState, Signed, fault_of
 from tempa.testing.clock import ManualClock
@@ -47,14 +49,15 @@ class Desk:
     amount_off: int = 0
     trouble: str | None = None
 
-    async def sign(self, refund: Refund) -> Signed | Trouble:
+    async def sign(self, refund: Refund, order: Order) -> Signed | Trouble:
+        """By instructions of its own: what is kept of it has been held against ours."""
+        assert order.payer == str(self.chain.treasury.key)
         if self.trouble is not None:
             return Trouble("call_refused", "desk", detail=self.trouble)
         wallet, target = self.chain.treasury, Pubkey.from_string(refund.destination)
         amount = refund.amount + self.amount_off
-        raw = wallet.signed(
-            *self._transfer(wallet, refund, target, amount), make.memo(new_id("memo"), wallet.key)
-        )
+        memo = make.memo(f"tempa:refund:{refund.id}")
+        raw = wallet.signed(memo, *self._transfer(wallet, refund, target, amount))
         block = self.chain.cluster.block(Commitment.FINALIZED)
         signature = str(VersionedTransaction.from_bytes(raw).signatures[0])
         self.signed.append(Signed(raw, signature, block.height + LIFE_BLOCKS))
@@ -97,8 +100,11 @@ class House:
         assert isinstance(agreed, Agreed)
         await self.store.post_credits(Proven(verdict=agreed.verdict, terms=TERMS))
         anomaly = next(one for one in await self.store.anomalies(10, None) if one.signature == signature)
-        target = str(Pubkey.new_unique())
-        new = NewRefund(id=new_id("ref"), anomaly_id=anomaly.id, destination=target, note="Ana")
+        return await self.asked(anomaly.id, str(Keypair().pubkey()))
+
+    async def asked(self, anomaly_id: str, destination: str) -> Refund:
+        """As an operator does."""
+        new = NewRefund(id=new_id("ref"), anomaly_id=anomaly_id, destination=destination, note="Ana")
         refund = await self.store.request_refund(new)
         assert refund is not None
         return refund
@@ -126,7 +132,8 @@ class House:
         return 0 if account is None else int.from_bytes(account.data[64:72], "little")
 
     def landed(self) -> int:
-        return sum(self.chain.cluster.find(one.signature) is not None for one in self.desk.signed)
+        signatures = {one.signature for one in self.desk.signed}
+        return sum(self.chain.cluster.find(signature) is not None for signature in signatures)
 
     async def until(self, refund: Refund, *states: RefundState, slots: int = FINAL_SLOTS) -> Refund:
         refunder = self.refunder()
@@ -276,9 +283,13 @@ async def test_a_node_that_is_behind_is_no_witness(house: House) -> None:
 
 
 async def test_what_fails_on_the_chain_waits_in_suspense_again(house: House) -> None:
-    """More than the treasury has: the fee is gone, and is an expense."""
+    """More than the treasury has left: the fee is gone, and is an expense."""
     refund = await house.sol()
-    house.desk.amount_off = 10**15
+    wallet = house.chain.treasury
+    held = house.chain.cluster.bank.account(wallet.key)
+    assert held is not None
+    wallet.send(make.pay_sol(wallet.key, house.chain.payer.key, held.lamports - LAMPORTS // 2))
+    house.chain.cluster.tick(FINAL_SLOTS)
 
     failed = await house.until(refund, RefundState.FAILED)
 
@@ -292,9 +303,13 @@ async def test_what_fails_on_the_chain_waits_in_suspense_again(house: House) -> 
     assert [one.amount for one in waiting] == [LAMPORTS]
 
 
-async def test_a_signer_that_pays_another_amount_is_found_and_nothing_is_signed_again(house: House) -> None:
+async def test_what_lands_and_took_another_amount_is_found_and_nothing_is_signed_again(house: House) -> None:
+    """As if it had been kept unseen."""
     refund = await house.sol()
     house.desk.amount_off = 1
+    signed = await house.desk.sign(refund, order_of(refund, house.quorum.treasury.accounts[0]))
+    assert isinstance(signed, Signed)
+    await house.store.keep_signing(refund.id, signed)
     refunder = house.refunder()
     for _ in range(4):
         await refunder.round()

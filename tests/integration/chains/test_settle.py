@@ -123,6 +123,27 @@ async def test_a_fault_of_ours_in_one_lookup_keeps_no_other_waiting(till: Till) 
         assert (await till.again(quote)).granted_seconds == 30
 
 
+async def test_money_that_cannot_be_posted_stands_where_a_person_sees_it(till: Till) -> None:
+    till.settler.patience = Patience(transient_retries=0)
+    post = till.store.post_credits
+
+    async def breaks(proven: object) -> object:
+        raise OverflowError
+
+    async with till.settling() as outcomes:
+        quote = await till.quote(30)
+        till.store.post_credits = breaks  # type: ignore[method-assign, assignment]
+        await till.hear(till.pay(quote))
+        assert await outcomes.next() == "lookup_failed"
+        assert await till.reasons() == ["lookup_failed"]
+
+        till.store.post_credits = post  # type: ignore[method-assign]
+        (anomaly,) = await till.store.anomalies(10, None)
+        await till.store.redrive_anomaly(anomaly.id, till.settler.terms)
+        assert await outcomes.next() == "credited"
+        assert await till.reasons() == []
+
+
 async def test_money_that_is_nobodys_waits_in_suspense(till: Till) -> None:
     async with till.settling() as outcomes:
         await till.hear(till.pay_nobody(5_000))

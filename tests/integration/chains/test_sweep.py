@@ -326,6 +326,22 @@ async def test_a_failed_transaction_matters_only_where_the_treasury_may_have_pai
     assert await unheard(till, [theirs, ours]) == {theirs}
 
 
+async def test_a_sweep_that_is_stopped_before_it_reads_moves_no_cursor(one: Till) -> None:
+    pay_many(one, 3)
+    node, stop = one.nodes[0], asyncio.Event()
+    slot = node.slot
+
+    async def stops() -> object:
+        stop.set()
+        return await slot()
+
+    node.slot = stops  # type: ignore[method-assign, assignment]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await sweeper(one).run(stop)
+
+    assert await cursor_of(one) is None
+
+
 async def test_a_sweep_that_is_asked_for_comes_at_once(till: Till) -> None:
     await till.watch.look()
     swept = sweeper(till, every_seconds=3600.0)

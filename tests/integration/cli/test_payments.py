@@ -108,6 +108,13 @@ def test_its_proof_holds_by_itself_and_by_the_chain_and_no_other_does(paid: Paid
     assert told("verify-proof", str(file))["seconds"] == 60
     assert told("verify-proof", str(file), "--rpc-url", paid.chain.rpc_url)["nodes_asked_now"] == 1
     altered = json.loads(file.read_text())
+    key = altered["attestation"]["public_key"]
+    signed = told("verify-proof", str(file), "--key", key, "--rpc-url", paid.chain.rpc_url)
+    assert (signed["signed_by"], signed["remarks"]) == (key, [])
+    assert told("verify-proof", str(file))["signed_by"] is None
+    renamed = {**altered, "quotes": [{**altered["quotes"][0], "gpu_instance_id": "gpu_other"}]}
+    file.write_text(json.dumps(renamed))
+    assert not told("verify-proof", str(file), "--key", key, code=1)["holds"]
     altered["credits"][0]["allocations"][0]["seconds"] = 61
     file.write_text(json.dumps(altered))
     refused = told("verify-proof", str(file), code=1)

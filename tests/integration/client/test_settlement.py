@@ -6,6 +6,7 @@ import asyncio
 import csv
 import inspect
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from tempa.client import AsyncClient, Client, NotAuthorized, TempaProblem
 from tempa.testing.contracts.settlement_steps import MINT, an_address, pay
 from tests.integration.api.conftest import Served, served  # noqa: F401 - a fixture
 from tests.integration.api.renting import PRICES, Renting
+from tests.integration.api.test_treasury import STANDING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -150,6 +152,24 @@ async def test_money_that_waits_is_given_to_a_quote(tempa: Caller, renting: Rent
     assert await tempa("anomaly", found.id) == resolved
     assert await tempa("anomalies", limit=5) == []
     assert (await tempa("quote", quote.quote_id)).granted_seconds == 60
+
+
+async def test_money_that_waits_is_sent_back_or_kept(tempa: Caller, renting: Renting) -> None:
+    app = renting.served.app
+    app.state.parts = replace(app.state.parts, standing=lambda: STANDING, refunds=True)
+    receipt = await pay(renting.bench, None, 120)
+    (found,) = await tempa("anomalies")
+    wallet = an_address()
+
+    first = await tempa("ask_refund", wallet, anomaly_id=found.id, note="Ana")
+    given_up = await tempa("give_up_refund", first.id, "another wallet")
+    second = await tempa("ask_refund", wallet, signature=receipt.signature)
+
+    assert (first.state, first.recipient, first.note) == ("requested", wallet, "Ana")
+    assert (given_up.state, given_up.reason) == ("failed", "another wallet")
+    assert await tempa("refund", second.id) == second
+    assert await tempa("refunds") == [second, given_up]
+    assert await tempa("refunds", limit=1) == [second]
 
 
 async def test_what_is_not_there_or_not_allowed_says_so(tempa: Caller, renting: Renting) -> None:

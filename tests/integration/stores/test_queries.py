@@ -86,6 +86,7 @@ HOT = {
     "insert_signature": {"other": "inbox_signature"},
     "claim_inbox": {"inbox": "inbox_signature", "due": "inbox_due"},
     "settle_inbox": {"inbox": "inbox_signature"},
+    "inbox_states": {"inbox": "inbox_signature"},
     "next_lookup": {"inbox": "inbox_due"},
     "missed_lookups": {"inbox": "inbox_due"},
     "recall_lookups": {"inbox": "inbox_signature"},

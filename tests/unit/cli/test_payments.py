@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from tempa.cli import payments_quotes
+from tempa.cli import payments_audit, payments_quotes
 from tempa.cli.units import in_user_units
+from tempa.settlement.statement import Report
+from tempa.settlement.views import LEDGER_COLUMNS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.unit.cli.conftest import FakeServer, Terminal
 
 MINT = "9n4LE7XYy74L2MWLoUnFxKZ2TQs3ckGDyq81h3FQEpQZ"
@@ -335,6 +339,31 @@ def test_the_treasury_says_what_is_not_credited_and_who_is_not_asked(
     assert "The treasury's account is frozen." in shown
     assert "It is behind." in shown
     assert json.loads(tempa.run("payments", "treasury", "--json").stdout) == TREASURY
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"id,amount\n", b"\x00\x01\x02", b"\xff\xfe", b"no statement"]
+)
+def test_what_has_not_the_columns_of_a_ledger_is_no_statement(
+    server: FakeServer, tempa: Terminal, tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "statement.csv"
+    file.write_bytes(content)
+
+    assert tempa.run("payments", "verify-statement", str(file)).exit_code == 2
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_ledger_without_credits_has_nothing_to_verify(tmp_path: Path, mark: str) -> None:
+    file = tmp_path / "statement.csv"
+    file.write_text(mark + ",".join(LEDGER_COLUMNS) + "\r\n", encoding="utf-8")
+    report = Report(
+        lines=0, transactions=0, sums={}, seconds={}, differences=(), difference_count=0, unchecked={}
+    )
+
+    assert payments_audit._rows(file) == []
+    assert payments_audit._report_lines(report) == ["No credits: nothing to verify."]
+    assert payments_audit._report_document(report)["note"] == "No credits: nothing to verify."
 
 
 def test_a_key_without_the_scope_is_told_so(server: FakeServer, tempa: Terminal) -> None:

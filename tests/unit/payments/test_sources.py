@@ -139,7 +139,10 @@ def test_a_call_without_end_is_bounded(source: Source) -> None:
         {"signature": base58.encode(number.to_bytes(64, "big"))} for number in range(1, SIGNATURES_MAX + 9)
     ]
     document: Any = {"signatures": [one["signature"] for one in wide]} if source.name == "generic" else wide
-    assert len(source.hear(document).signatures) == SIGNATURES_MAX
+    heard = source.hear(document)
+
+    assert len(heard.signatures) == SIGNATURES_MAX
+    assert [f"more than {SIGNATURES_MAX}" in one.reason for one in heard.rejected] == [True]
     deep: Any = {"signature": S1}
     for _ in range(20_000):
         deep = {"inner": [deep]}

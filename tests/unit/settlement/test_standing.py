@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from tempa.settlement.standing import is_of_this_machine, standing, standing_vie
 from tempa.settlement.watch import TreasuryWatch
 
 WALLET = "H1qYLMXxXkx9Ei3R97A25zLdyP2AX9y1cxcdWLwtZn2a"
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
 URLS = ("http://127.0.0.1:8899/nodes/1", "https://rpc.provider.test/?api-key=hidden")
 
 
@@ -64,7 +66,7 @@ def test_no_other_is_nor_one_that_may_hold_a_key(url: str) -> None:
 
 
 def test_a_known_treasury_is_told_with_its_nodes_and_no_key() -> None:
-    view = standing_view(standing(found(watch_of()), URLS))
+    view = standing_view(standing(found(watch_of()), URLS), None, NOW)
     near, far = view["nodes"]
 
     assert (view["is_known"], view["cluster"], view["wallet"]) == (True, "genesis", WALLET)
@@ -76,13 +78,13 @@ def test_a_known_treasury_is_told_with_its_nodes_and_no_key() -> None:
 
 
 def test_a_refusal_is_told_with_what_to_do() -> None:
-    (row,) = standing_view(standing(found(watch_of(), "account_frozen"), URLS))["accounts"]
+    (row,) = standing_view(standing(found(watch_of(), "account_frozen"), URLS), None, NOW)["accounts"]
     assert row["refusal"] == "account_frozen"
     assert "Ask the issuer" in row["message"]
 
 
 def test_what_is_not_known_yet_is_not_blamed_on_the_nodes() -> None:
-    view = standing_view(standing(watch_of(), URLS))
+    view = standing_view(standing(watch_of(), URLS), None, NOW)
 
     assert (view["is_known"], view["cluster"], view["accounts"]) == (False, None, [])
     assert view["message"]
@@ -92,4 +94,23 @@ def test_what_is_not_known_yet_is_not_blamed_on_the_nodes() -> None:
 def test_why_payments_wait_is_told_in_the_watchs_own_words() -> None:
     watch = watch_of()
     watch.said = "The node could not be reached."
-    assert standing_view(standing(watch, URLS))["message"] == watch.said
+    assert standing_view(standing(watch, URLS), None, NOW)["message"] == watch.said
+
+
+def test_payments_that_nobody_looks_up_are_told_of() -> None:
+    """Several processes on one database, and none of them with the role settler."""
+    told = standing(found(watch_of()), URLS)
+
+    assert "settler" in standing_view(told, NOW - timedelta(seconds=31), NOW)["message"]
+    for due_at in (None, NOW - timedelta(seconds=29), NOW + timedelta(hours=1)):
+        assert standing_view(told, due_at, NOW)["message"] == "Payments are looked up and credited."
+
+
+def test_nodes_that_may_not_be_asked_are_told_of() -> None:
+    watch = found(watch_of())
+    watch.quorum.excluded = {"near": "node_unavailable", "far": "wrong_cluster"}
+
+    view = standing_view(standing(watch, URLS), None, NOW)
+
+    assert view["message"].startswith("Payments wait")
+    assert [node["excluded"] for node in view["nodes"]] == ["node_unavailable", "wrong_cluster"]

@@ -14,7 +14,7 @@ from tempa.core import base58
 from tempa.settlement.history import OVERLAP_SLOTS, Reader, advanced, head
 from tempa.settlement.inbox import Cursor, Unread
 from tempa.settlement.ports import Sighting, Trouble
-from tempa.settlement.sweep import common_slot
+from tempa.settlement.quorum import common_slot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

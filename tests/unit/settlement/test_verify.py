@@ -108,7 +108,8 @@ def test_the_fee_of_a_failed_transaction_leaves_the_treasury_that_sent_it() -> N
         ({"meta": None}, "meta_missing"),
         ({"slot": True}, "answer_unreadable"),
         ({"slot": -1}, "answer_unreadable"),
-        ({"slot": 2**64}, "answer_unreadable"),
+        ({"slot": 2**63}, "answer_unreadable"),  # more than a store keeps
+        ({"transactionIndex": 2**31}, "answer_unreadable"),
         ({"blockTime": 1.5}, "answer_unreadable"),
         ({"blockTime": "1790000000"}, "answer_unreadable"),
         ({"transaction": None}, "answer_unreadable"),

@@ -18,6 +18,7 @@ class Generic:
     """`tempa.settlement.ingress.Source`."""
 
     name = "generic"
+    has_single_use_nonces = False
 
     def check(self, call: Call, secrets: Sequence[str]) -> str | None:
         """The message's id is its nonce."""

@@ -17,6 +17,7 @@ class Helius:
     """`tempa.settlement.ingress.Source`."""
 
     name = "helius"
+    has_single_use_nonces = False
 
     def check(self, call: Call, secrets: Sequence[str]) -> str | None:
         """The header is the secret as it was registered, or `Bearer` and the secret. There is no nonce."""

@@ -29,6 +29,7 @@ class QuickNode:
     """`tempa.settlement.ingress.Source`."""
 
     name = "quicknode"
+    has_single_use_nonces = True
 
     def check(self, call: Call, secrets: Sequence[str]) -> str | None:
         """The nonce: a call that brings one that was there is a replay."""
@@ -51,5 +52,9 @@ class QuickNode:
         """Every transaction's signature in `data`, whatever its filter has left of it."""
         data = document.get("data", document) if isinstance(document, dict) else document
         found = tuple(dict.fromkeys(search(data)))
-        rejected = () if found else (Rejected("/data", "no transaction signature in it"),)
+        rejected: tuple[Rejected, ...] = ()
+        if not found:
+            rejected = (Rejected("/data", "no transaction signature in it"),)
+        elif len(found) > SIGNATURES_MAX:
+            rejected = (Rejected("/data", f"more than {SIGNATURES_MAX} signatures"),)
         return Heard(found[:SIGNATURES_MAX], rejected)

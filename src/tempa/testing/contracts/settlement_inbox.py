@@ -63,14 +63,19 @@ class InboxContract:
 
         assert await bench.store.take_in(heard(signature, signature)) == TakenIn(1, 1)
 
-    async def test_a_nonce_is_good_for_one_call(self, bench: StoreBench) -> None:
+    async def test_what_comes_with_a_nonce_that_was_used_is_kept_and_told_apart(
+        self, bench: StoreBench
+    ) -> None:
         first, second = a_signature(), a_signature()
 
         assert await bench.store.take_in(heard(first, nonce="n-1")) == TakenIn(1, 0)
-        assert await bench.store.take_in(heard(second, nonce="n-1")) == TakenIn(is_replay=True)
+        replay = heard(first, second, nonce="n-1")
+        assert await bench.store.take_in(replay) == TakenIn(1, 1, is_replay=True)
+        assert await bench.store.take_in(replay) == TakenIn(0, 2, is_replay=True)
         assert await bench.store.take_in(heard(second, nonce="n-1", source="quicknode")) == TakenIn(1, 0)
 
-        assert [entry.source for entry in await bench.store.inbox_of(second)] == ["quicknode"]
+        sources = [entry.source for entry in await bench.store.inbox_of(second)]
+        assert sources == ["helius", "quicknode"]
 
     async def test_of_a_nonce_used_at_once_one_call_is_heard(self, bench: StoreBench) -> None:
         calls = [heard(a_signature(), nonce="n-2") for _ in range(8)]
@@ -199,10 +204,11 @@ class InboxContract:
         await bench.store.take_in(heard(receipt.signature))
         await bench.store.post_credits(proven(receipt))
 
-        await bench.store.settle_inbox([pending(receipt.signature, 1.0)])
+        await bench.store.settle_inbox([pending(receipt.signature, 1.0, is_shown=True)])
 
         assert (await bench.store.inbox_of(receipt.signature))[0].state is InboxState.CREDITED
         assert await bench.store.next_lookup() is None
+        assert await bench.store.anomalies_of(receipt.signature) == []
 
     async def test_what_another_source_led_to_a_credit_is_not_looked_up(self, bench: StoreBench) -> None:
         quote = await a_quote(bench, await an_instance(bench))

@@ -218,6 +218,17 @@ class RefundContract:
 
         assert first + rest == made
 
+    async def test_all_refunds_are_read_newest_first(self, bench: StoreBench) -> None:
+        made = [await requested(bench, amount) for amount in (300, 100, 200)]
+        given_up = await bench.store.give_up_refund(made[0].id, "changed my mind")
+
+        first = await bench.store.refunds(2, None)
+        rest = await bench.store.refunds(2, first[-1].id)
+
+        assert first + rest == [made[2], made[1], given_up]
+        (receipt, *_) = await bench.store.receipts(0, 1)
+        assert (made[0].anomaly_id, made[0].slot) == ((await the_anomaly(bench)).id, receipt.receipt.slot)
+
 
 class ActContract:
     """What operators did, for whoever builds the ledger anew."""

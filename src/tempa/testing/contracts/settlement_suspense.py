@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tempa.core.work import INBOX
 from tempa.settlement.anomalies import RAW_SHOWN_BYTES, NewAnomaly, Redriven
+from tempa.settlement.attribution import memo_for
 from tempa.settlement.events import UNMATCHED
 from tempa.settlement.inbox import InboxState
 from tempa.settlement.journal import UNALLOCATED
 from tempa.settlement.model import Outflow, QuoteStatus, Stray, Verdict
 from tempa.settlement.post import Posted, Proven, Terms
-from tempa.settlement.quotes import PriceOffer
+from tempa.settlement.quotes import PriceOffer, Quote, QuoteSighting
 from tempa.settlement.rentals import GRANT_SECONDS_MAX
 from tempa.testing.contracts.samples import OTHER_ACCOUNT
 from tempa.testing.contracts.settlement_steps import (
     CLUSTER,
+    HOUR,
+    LAMPORTS,
+    LOCK_SECONDS,
     MINT,
     OPERATOR,
     TERMS,
@@ -52,6 +57,21 @@ async def outpaid(bench: StoreBench) -> tuple[NewQuote, str]:
     await pay(bench, theirs, 7_200)
     await pay(bench, ours, 7_200)
     return ours, gpu
+
+
+def an_outflow(signature: str, amount: int, kind: str = "transfer") -> Outflow:
+    """`amount` of the tokens, out of the treasury."""
+    return Outflow(
+        cluster=CLUSTER,
+        signature=signature,
+        asset=MINT,
+        account=TOKENS.address,
+        kind=kind,
+        amount=amount,
+        slot=5,
+        index=None,
+        block_time=None,
+    )
 
 
 class SuspenseContract:
@@ -227,6 +247,71 @@ class SuspenseContract:
 
         assert await bench.store.anomalies(10, None) == []
 
+    async def test_a_quote_whose_money_cannot_be_told_says_so(self, bench: StoreBench) -> None:
+        ours = await a_quote(bench, await an_instance(bench))
+        theirs = await a_quote(bench, await an_instance(bench), account=OTHER_ACCOUNT)
+        both = {"references": (ours.reference, theirs.reference)}
+        mismatch = {"references": (ours.reference,), "memos": (memo_for(theirs.id),)}
+        of_both, of_one = [ours, theirs], [ours]
+        for reason, amount, changes, named in (
+            ("several_quotes", 7_200, both, of_both),
+            ("memo_mismatch", 7_200, mismatch, of_both),
+            ("dust", TERMS.dust[MINT] - 1, {}, of_one),
+            ("dust", TERMS.dust[MINT] - 1, {"references": (), "memos": (memo_for(ours.id),)}, of_one),
+            ("asset_mismatch", 7_200, {"asset": "SOL", "account": LAMPORTS.address}, of_one),
+        ):
+            receipt = await pay(bench, ours, amount, **changes)
+
+            for quote in named:
+                shown = await the_quote(bench, quote)
+                held = (QuoteStatus.SUSPENSE, reason, receipt.signature)
+                assert (shown.status, shown.reason, shown.signature) == held
+            (anomaly,) = await bench.store.anomalies_of(receipt.signature)
+            assert (anomaly.reason, anomaly.amount) == (reason, amount)
+            assert anomaly.quote_id == (ours.id if named == of_one else None)
+            event = (await told(bench, UNMATCHED))[-1]
+            assert event.account == (ours.account if named == of_one else OPERATOR)
+            assert await bench.store.redrive_anomaly(anomaly.id, TERMS) is Redriven.WAITING
+
+        await pay(bench, ours, 7_200)
+        shown = await the_quote(bench, ours)
+        assert (shown.status, shown.reason, shown.paid) == (QuoteStatus.CREDITED, None, 7_200)
+
+    async def test_a_strangers_transfer_spoils_no_quote_that_was_paid(self, bench: StoreBench) -> None:
+        gpu = await an_instance(bench)
+        for paid, status in ((7_200, QuoteStatus.CREDITED), (100, QuoteStatus.PARTIAL)):
+            quote = await a_quote(bench, gpu)
+            await pay(bench, quote, paid)
+            before = await the_quote(bench, quote)
+            assert before.status is status
+
+            await pay(bench, quote, 1)
+            await bench.store.suspend_instance(gpu)
+            await pay(bench, quote, 7_200)
+            await bench.store.resume_instance(gpu)
+
+            assert await the_quote(bench, quote) == before
+            waiting = [one.reason for one in await bench.store.anomalies(10, None)]
+            assert waiting[:2] == ["instance_suspended", "dust"]
+
+    async def test_a_quote_waits_no_more_for_money_that_went_to_another(self, bench: StoreBench) -> None:
+        quote, other = [await a_quote(bench, await an_instance(bench)) for _ in range(2)]
+        receipts = [await pay(bench, quote, amount) for amount in (8, 9)]
+        sighting = QuoteSighting(quote.reference, "", 7, receipts[0].signature, is_final=True)
+        first, second = [(await bench.store.anomalies_of(one.signature))[0] for one in receipts]
+
+        await bench.store.resolve_anomaly(second.id, "it was for the other", TERMS, other.id)
+        shown = await the_quote(bench, quote)
+        held = (QuoteStatus.SUSPENSE, "dust", receipts[0].signature)
+        assert (shown.status, shown.reason, shown.signature) == held
+
+        await bench.store.resolve_anomaly(first.id, "sent back by hand", TERMS)
+        assert await bench.store.note_progress([sighting]) == 0  # it is long booked
+        assert await the_quote(bench, quote) == Quote(offer=quote, status=QuoteStatus.OPEN)
+        bench.clock.advance(LOCK_SECONDS)
+        assert (await the_quote(bench, quote)).status is QuoteStatus.EXPIRED
+        assert (await the_quote(bench, other)).paid == 9
+
     async def test_a_person_gives_money_to_a_quote(self, bench: StoreBench) -> None:
         gpu = await an_instance(bench)
         quote = await a_quote(bench, gpu)
@@ -292,17 +377,7 @@ class SuspenseContract:
 
     async def test_what_leaves_the_treasury_is_posted_once(self, bench: StoreBench) -> None:
         signature = a_signature()
-        outflow = Outflow(
-            cluster=CLUSTER,
-            signature=signature,
-            asset=MINT,
-            account=TOKENS.address,
-            kind="transfer",
-            amount=2**64 - 1,
-            slot=5,
-            index=None,
-            block_time=None,
-        )
+        outflow = an_outflow(signature, 2**64 - 1)
         verdict = Verdict(signature=signature, slot=5, outflows=(outflow,), reason="treasury_outflow")
 
         for _ in range(2):
@@ -312,3 +387,14 @@ class SuspenseContract:
         assert (await bench.store.balances())["chain:outside", MINT] == 2**64 - 1
         assert len(await bench.store.journal(0, 10)) == 1
         assert (await the_anomaly(bench)).reason == "treasury_outflow"
+
+    async def test_what_leaves_beside_a_payment_is_shown_all_the_same(self, bench: StoreBench) -> None:
+        quote = await a_quote(bench, await an_instance(bench), treasury=LAMPORTS, price=HOUR.price)
+        receipt = a_receipt(bench, quote, 7_200)
+        outflow, fee = (an_outflow(receipt.signature, 50, kind) for kind in ("transfer", "fee"))
+        for outflows, shown in (((fee,), []), ((fee, outflow), ["treasury_outflow"])):
+            verdict = replace(proven(receipt).verdict, outflows=outflows)
+            await bench.store.post_credits(Proven(verdict=verdict, terms=TERMS))
+            assert [one.reason for one in await bench.store.anomalies(10, None)] == shown
+
+        assert (await the_anomaly(bench)).detail == f"50 of {MINT} from {TOKENS.address}"

@@ -10,7 +10,15 @@ from urllib.parse import urlsplit
 from tempa.adapters.chains.solana.bucket import TokenBucket
 from tempa.adapters.chains.solana.jsonrpc import JsonRpc
 from tempa.core.base58 import is_address, is_signature
-from tempa.settlement.ports import AccountState, Found, NotFound, Sighting, SignatureStatus, Trouble
+from tempa.settlement.ports import (
+    AccountState,
+    Blockhash,
+    Found,
+    NotFound,
+    Sighting,
+    SignatureStatus,
+    Trouble,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +30,7 @@ _STATUSES_MAX = 256  # of one getSignatureStatuses call
 _PAGE_MAX = 1000  # of one getSignaturesForAddress call
 _VERSION_MAX = 1  # v1 is live since September 2026; with 0 a node answers -32015 to each of its payments
 _COMMITMENTS = {"processed", "confirmed", "finalized"}
-_U64_MAX = 2**64 - 1
+_NUMBER_MAX = 2**63 - 1  # of slots, heights and times: a store keeps no more, and a node that says so lies
 
 _Row = TypeVar("_Row")
 
@@ -150,6 +158,18 @@ class SolanaRpc:
         """What the last valid height of a blockhash is measured by; skipped slots have no block."""
         return await self._number("getBlockHeight")
 
+    async def latest_blockhash(self) -> Blockhash | Trouble:
+        """What a transaction may be signed on now, and up to which height it is good for."""
+        result = await self._rpc.call("getLatestBlockhash", self._commitment)
+        if isinstance(result, Trouble):
+            return result
+        value = _value(result)
+        told = value if isinstance(value, dict) else {}
+        height = _whole(told.get("lastValidBlockHeight"))
+        if height is None or not is_address(told.get("blockhash")):  # a hash is as long as an address
+            return self._unreadable("getLatestBlockhash")
+        return Blockhash(told["blockhash"], height)
+
     async def send(self, raw: bytes) -> str | Trouble:
         """Hand in a signed transaction; its signature. The node does not try it first: the chain decides.
 
@@ -175,7 +195,7 @@ class SolanaRpc:
         result = await self._rpc.call(method, self._commitment)
         if isinstance(result, Trouble):
             return result
-        number = _u64(result.value)
+        number = _whole(result.value)
         return self._unreadable(method) if number is None else number
 
     def _all(self, rows: object, read: Callable[[Any], _Row], method: str) -> list[_Row] | Trouble:
@@ -197,24 +217,31 @@ def _value(result: Result) -> Any:
 
 def _slot(result: Result) -> int | None:
     context = result.value.get("context") if isinstance(result.value, dict) else None
-    return _u64(context.get("slot")) if isinstance(context, dict) else None
+    return _whole(context.get("slot")) if isinstance(context, dict) else None
 
 
-def _u64(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= _U64_MAX else None
+def _whole(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value <= _NUMBER_MAX else None
 
 
 def _sighting(row: Any) -> Sighting:
-    slot = _u64(row.get("slot")) if isinstance(row, dict) else None
+    slot = _whole(row.get("slot")) if isinstance(row, dict) else None
     if slot is None or not is_signature(row.get("signature")) or "err" not in row:
         raise ValueError("no row of a history")
-    return Sighting(row["signature"], slot, row["err"] is not None, _u64(row.get("blockTime")))
+    memo = row.get("memo")
+    return Sighting(
+        signature=row["signature"],
+        slot=slot,
+        failed=row["err"] is not None,
+        block_time=_whole(row.get("blockTime")),
+        memo=memo if isinstance(memo, str) else None,
+    )
 
 
 def _status(row: Any) -> SignatureStatus | None:
     if row is None:
         return None
-    slot = _u64(row.get("slot")) if isinstance(row, dict) else None
+    slot = _whole(row.get("slot")) if isinstance(row, dict) else None
     if slot is None or "err" not in row or row.get("confirmationStatus") not in _COMMITMENTS:
         raise ValueError("no status")
     return SignatureStatus(slot, row["err"] is not None, row["confirmationStatus"])

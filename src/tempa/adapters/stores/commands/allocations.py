@@ -11,14 +11,16 @@ from tempa.adapters.stores.sql.ledger_rows import receipt_from
 from tempa.adapters.stores.sql.settlement_rows import plain
 from tempa.core.crash import crash_point
 from tempa.core.work import EVENTS, INBOX
-from tempa.settlement.anomalies import Redriven, Resolved
-from tempa.settlement.model import Share
+from tempa.settlement.anomalies import NO_SUCH_QUOTE, Redriven, Resolved, suspense_key
+from tempa.settlement.model import QuoteStatus, Share
+from tempa.settlement.post import released_status
 
 if TYPE_CHECKING:
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.settlement.anomalies import Anomaly
     from tempa.settlement.model import Receipt
     from tempa.settlement.post import Terms
+    from tempa.settlement.quotes import Quote
 
 
 class AllocationsPart(Access):
@@ -73,18 +75,23 @@ def _try_again(book: Book, anomaly: Anomaly, receipt: Receipt, terms: Terms) -> 
     for share in shares:
         reason = yield from _give(book, anomaly, receipt, share, terms)
         given += reason is None
-        if reason is not None and anomaly.quote_id is None:
+        if reason is not None and _is_whole(anomaly):
             book.suspend(receipt, _number(anomaly), share.amount, reason, share.quote_id, terms)
     yield from book.write()
-    if given or (shares and anomaly.quote_id is None):
+    if given or (shares and _is_whole(anomaly)):
         yield from _close(anomaly, "redriven", book.now)
     return given > 0
 
 
 def _shares(book: Book, anomaly: Anomaly, receipt: Receipt, terms: Terms) -> tuple[Share, ...]:
-    if anomaly.quote_id is not None:
-        return (Share(anomaly.quote_id, anomaly.amount or 0),)
-    return book.attribution(receipt, terms).shares
+    if _is_whole(anomaly) or anomaly.quote_id is None:
+        return book.attribution(receipt, terms).shares
+    return (Share(anomaly.quote_id, anomaly.amount or 0),)
+
+
+def _is_whole(anomaly: Anomaly) -> bool:
+    """Whether no quote could be told for the receipt, though it may name one: that is decided anew."""
+    return anomaly.key == suspense_key(_number(anomaly), None)
 
 
 def _give(book: Book, anomaly: Anomaly, receipt: Receipt, share: Share, terms: Terms) -> Flow[str | None]:
@@ -102,6 +109,27 @@ def _number(anomaly: Anomaly) -> int:
 
 def _close(anomaly: Anomaly, resolution: str, now: int) -> Flow[None]:
     yield ASK.resolve_anomaly(anomaly_id=anomaly.id, resolution=plain(resolution), now=now)
+    if anomaly.receipt is not None:
+        yield from _release(anomaly)
+
+
+def _release(anomaly: Anomaly) -> Flow[None]:
+    """No quote says any more that this money waits for it."""
+    receipt = receipt_from((yield ASK.receipt(number=_number(anomaly))))
+    known = yield from known_quotes([receipt], [anomaly.quote_id] if anomaly.quote_id else [])
+    for each in known.values():
+        if each.quote.status is QuoteStatus.SUSPENSE:
+            yield from _release_quote(each.quote)
+
+
+def _release_quote(quote: Quote) -> Flow[None]:
+    """It tells of other money that waits for it; without any it is as before the first came."""
+    offer = quote.offer
+    waiting = yield ASK.waiting_for(quote_id=offer.id, reference=offer.reference)
+    if waiting is None:
+        yield ASK.reopen_quote(quote_id=offer.id, status=released_status(quote))
+    else:
+        yield ASK.hold_quote(quote_id=offer.id, reason=waiting["reason"], signature=waiting["signature"])
 
 
 def _resolve(anomaly_id: str, resolution: str, quote_id: str | None, terms: Terms) -> Flow[Done[Resolved]]:
@@ -128,7 +156,7 @@ def _give_by_hand(anomaly: Anomaly, quote_id: str, terms: Terms, now: int) -> Fl
     receipt = receipt_from((yield ASK.receipt(number=anomaly.receipt)))
     known = yield from known_quotes([], [quote_id])
     if quote_id not in known:
-        return "no_reference"
+        return NO_SUCH_QUOTE
     if known[quote_id].quote.offer.asset != receipt.asset:
         return "asset_mismatch"
     book = Book(now)

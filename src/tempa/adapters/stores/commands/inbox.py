@@ -108,26 +108,24 @@ class InboxPart(Access):
 
 
 def take_in_all(batch: Sequence[_Call]) -> Flow[Done[list[TakenIn]]]:
-    """Nonces first: of a replay nothing is written."""
+    """A call whose nonce was used before is heard as well: what it tells of may be a payment all the same."""
     moment = yield MOMENT
     now = moment.now
     used = [{"source": call.nonce[0], "nonce": call.nonce[1], "seen_at": now} for call in batch if call.nonce]
     fresh = {(row["source"], row["nonce"]) for row in (yield ASK.insert_nonces(used))}
-    heard = [call for call in batch if call.nonce is None or call.nonce in fresh]
-    rows = yield ASK.insert_signatures([row for call in heard for row in _signature_rows(call, now)])
+    heard = {call.id for call in batch if call.nonce is None or call.nonce in fresh}
+    rows = yield ASK.insert_signatures([row for call in batch for row in _signature_rows(call, now)])
     accepted = Counter(row["call_id"] for row in rows)
-    kept = [call for call in heard if accepted[call.id] or call.incoming.rejected]
+    kept = [call for call in batch if accepted[call.id] or (call.incoming.rejected and call.id in heard)]
     yield ASK.insert_calls([_call_row(call, now) for call in kept])
     yield from note_all([anomaly for call in kept for anomaly in _rejections(call)], now)
-    answers = [_taken_in(call, accepted[call.id], is_replay=call not in heard) for call in batch]
+    answers = [_taken_in(call, accepted[call.id], is_replay=call.id not in heard) for call in batch]
     crash_point("take_in.in_commit")
     return Done(answers, (INBOX,) if accepted else ())
 
 
 def _taken_in(call: _Call, accepted: int, *, is_replay: bool) -> TakenIn:
-    if is_replay:
-        return TakenIn(is_replay=True)
-    return TakenIn(accepted, len(call.incoming.signatures) - accepted)
+    return TakenIn(accepted, len(call.incoming.signatures) - accepted, is_replay)
 
 
 def _signature_rows(call: _Call, now: int) -> Iterator[dict[str, Any]]:
@@ -169,9 +167,13 @@ def _claims(rows: Iterable[Any]) -> Iterator[InboxClaim]:
 
 
 def _settle(endings: Sequence[InboxEnding]) -> Flow[Done[None]]:
+    """A lookup that was overtaken by another one's credit leaves nothing behind: nobody would clear it."""
     moment = yield MOMENT
     yield ASK.settle_inbox([_ending_row(ending, moment.now) for ending in endings])
-    yield from note_all([_shown(ending) for ending in endings if ending.is_shown], moment.now)
+    rows = yield ASK.inbox_states(signatures=encode([ending.signature for ending in endings]))
+    standing = {(row["signature"], row["state"]) for row in rows}
+    shown = [one for one in endings if one.is_shown and (one.signature, one.state) in standing]
+    yield from note_all([_shown(ending) for ending in shown], moment.now)
     crash_point("lookup.settle_in_commit")
     return Done(None)
 

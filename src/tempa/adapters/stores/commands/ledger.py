@@ -21,11 +21,10 @@ from tempa.adapters.stores.sql.ledger_rows import (
 )
 from tempa.core.crash import crash_point
 from tempa.core.work import EVENTS
-from tempa.settlement.anomalies import NewAnomaly, lookup_key, stray_key
+from tempa.settlement.anomalies import lookup_key, of_outcome, of_strays, stray_key
 from tempa.settlement.inbox import InboxState
 from tempa.settlement.journal import Draft
 from tempa.settlement.post import LedgerEnds, Posted, outflow_key, outflow_postings, receipt_key
-from tempa.settlement.reasons import is_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,8 +121,10 @@ def post_all(batch: Sequence[Proven]) -> Flow[Done[list[Posted]]]:
     yield from _post_outflows(book, batch)
     refunds = yield from _refunds_among(batch)
     for one in batch:
+        counts[id(one)] = _sum(counts[id(one)], Posted(suspended=len(one.verdict.strays)))
+        book.anomalies += of_strays(one.verdict)
         if one.verdict.signature not in refunds:
-            counts[id(one)] = _sum(counts[id(one)], Posted(suspended=len(_note_rest(book, one))))
+            book.anomalies += of_outcome(one.verdict)
     yield from book.write()
     yield from _settle(batch, book.now)
     crash_point("posting.in_commit")
@@ -175,35 +176,6 @@ def _outflow_draft(key: str, outflow: Outflow, now: int) -> Draft:
         postings=outflow_postings(outflow),
         detail={**detail, "kind": outflow.kind},
     )
-
-
-def _note_rest(book: Book, one: Proven) -> list[NewAnomaly]:
-    """What of a transaction is no receipt: strays, or why there is nothing at all."""
-    verdict = one.verdict
-    assert verdict.reason is None or not is_again(verdict.reason), "only what is final is posted"
-    noted = [
-        NewAnomaly(
-            key=stray_key(verdict.signature, stray.asset, stray.account),
-            reason=stray.reason,
-            signature=verdict.signature,
-            asset=stray.asset,
-            account=stray.account,
-            amount=stray.amount,
-            detail=f"slot {stray.slot}",
-        )
-        for stray in verdict.strays
-    ]
-    book.anomalies += noted
-    if verdict.reason is not None and not noted:
-        book.anomalies.append(
-            NewAnomaly(
-                key=lookup_key(verdict.signature),
-                reason=verdict.reason,
-                signature=verdict.signature,
-                detail=verdict.error or "",
-            )
-        )
-    return noted
 
 
 def _settle(batch: Sequence[Proven], now: int) -> Flow[None]:

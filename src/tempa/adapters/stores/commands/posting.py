@@ -23,17 +23,20 @@ from tempa.settlement.post import (
     allocation_postings,
     attribution_of,
     credit,
+    given_detail,
     is_late,
     not_to_be_had,
+    receipt_detail,
     receipt_key,
     receipt_postings,
+    share_key,
 )
 from tempa.settlement.quotes import price_in
 from tempa.settlement.rentals import GRANT_SECONDS_MAX
 from tempa.webhooks.notices import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tempa.adapters.stores.commands.flow import Flow
     from tempa.settlement.model import Attribution, Outflow, Receipt, Share
@@ -105,24 +108,28 @@ class Book:
 
     def attribution(self, receipt: Receipt, terms: Terms) -> Attribution:
         """To which quotes it belongs. Only those that it names are looked at: a batch may name hundreds."""
-        named = [self._labels[label] for label in receipt.references if label in self._labels]
-        noted = [quote_id for quote_id in memo_quotes(receipt) if quote_id in self._known]
-        quotes = [self._known[quote_id].quote for quote_id in dict.fromkeys([*named, *noted])]
+        quotes = [self._known[quote_id].quote for quote_id in self.named(receipt)]
         return attribution_of(receipt, quotes, terms)
+
+    def named(self, receipt: Receipt) -> list[str]:
+        """Ids of the quotes that a receipt names, by reference or memo."""
+        named = [self._labels[label] for label in receipt.references if label in self._labels]
+        noted = [quote_id for quote_id in sorted(memo_quotes(receipt)) if quote_id in self._known]
+        return list(dict.fromkeys([*named, *noted]))
 
     def post(self, receipt: Receipt, number: int, terms: Terms) -> Flow[Posted]:
         """A receipt that is new: to each quote its share, and the rest into suspense."""
         found = self.attribution(receipt, terms)
         given: list[Given] = []
         if found.reason is not None:
-            self.suspend(receipt, number, receipt.amount, found.reason, None, terms)
+            self._suspend_whole(receipt, number, found.reason, terms)
         for share in found.shares:
             reason = yield from self.give(receipt, number, share.quote_id, share.amount, terms)
             if reason is None:
                 given.append(Given(self._known[share.quote_id].quote.offer.account, share.amount))
             else:
                 self.suspend(receipt, number, share.amount, reason, share.quote_id, terms)
-        self.drafts.append(self._receipt_draft(receipt, number, given))
+        self.drafts += self._receipt_drafts(receipt, number, given)
         shares = max(1, len(found.shares))
         return Posted(receipts=1, credits=len(given), suspended=shares - len(given))
 
@@ -147,16 +154,7 @@ class Book:
     def allocate(self, receipt: Receipt, share: Share, key: str) -> None:
         """The entry for a share that waited in suspense and was given to its quote now."""
         given = Given(self._known[share.quote_id].quote.offer.account, share.amount)
-        detail = {"signature": receipt.signature, "quote_id": share.quote_id, "amount": str(share.amount)}
-        self.drafts.append(
-            Draft(
-                kind="allocation",
-                key=key,
-                at_ms=self.now,
-                postings=allocation_postings(receipt.asset, given),
-                detail=detail,
-            )
-        )
+        self.drafts.append(self._given_draft("allocation", key, receipt, given, self._allocations[-1]))
 
     def write(self) -> Flow[None]:
         """All of it; the journal last, as its entries seal what is written."""
@@ -221,48 +219,89 @@ class Book:
             self.notices.append((offer.account, Notice(CREDITED, told)))
 
     def suspend(
-        self, receipt: Receipt, number: int, amount: int, reason: str, quote_id: str | None, terms: Terms
+        self, receipt: Receipt, number: int, amount: int, reason: str, quote_id: str, terms: Terms
     ) -> None:
-        """Money for which no quote is found, or whose quote cannot take it: kept, shown and told."""
-        account = terms.operator if quote_id is None else self._hold(quote_id, receipt, reason)
-        told = unmatched(
-            signature=receipt.signature, asset=receipt.asset, amount=amount, reason=reason, quote_id=quote_id
-        )
-        self.notices.append((account, Notice(UNMATCHED, told)))
-        self.anomalies.append(
+        """A share that its quote cannot take: kept, shown and told."""
+        self._hold(quote_id, receipt, reason)
+        self._keep(
+            receipt,
             NewAnomaly(
                 key=suspense_key(number, quote_id),
                 reason=reason,
-                signature=receipt.signature,
-                asset=receipt.asset,
-                account=receipt.account,
-                amount=amount,
                 receipt=number,
+                amount=amount,
                 quote_id=quote_id,
-            )
+            ),
+            terms,
         )
 
-    def _hold(self, quote_id: str, receipt: Receipt, reason: str) -> str:
-        """The quote says why money for it waits; whose it is."""
+    def _suspend_whole(self, receipt: Receipt, number: int, reason: str, terms: Terms) -> None:
+        """Money whose quote cannot be told. All that it names say so; of one alone the account is told."""
+        named = self.named(receipt)
+        for quote_id in named:
+            self._hold(quote_id, receipt, reason)
+        alone = named[0] if len(named) == 1 else None
+        self._keep(
+            receipt,
+            NewAnomaly(
+                key=suspense_key(number, None),
+                reason=reason,
+                receipt=number,
+                amount=receipt.amount,
+                quote_id=alone,
+            ),
+            terms,
+        )
+
+    def _keep(self, receipt: Receipt, new: NewAnomaly, terms: Terms) -> None:
+        signature, asset, quote_id = receipt.signature, receipt.asset, new.quote_id
+        assert new.amount is not None, "it is money that waits"
+        told = unmatched(
+            signature=signature, asset=asset, amount=new.amount, reason=new.reason, quote_id=quote_id
+        )
+        account = terms.operator if quote_id is None else self._known[quote_id].quote.offer.account
+        self.notices.append((account, Notice(UNMATCHED, told)))
+        self.anomalies.append(replace(new, signature=signature, asset=asset, account=receipt.account))
+
+    def _hold(self, quote_id: str, receipt: Receipt, reason: str) -> None:
+        """The quote says why money for it waits, unless it was paid: anybody can name it in a transfer."""
         quote, prices = self._known[quote_id]
+        if quote.legs:
+            return
         held = replace(quote, status=QuoteStatus.SUSPENSE, reason=reason, signature=receipt.signature)
         self._known[quote_id] = Known(held, prices)
-        before = self._paid.get(quote_id)
-        is_credited = before is not None and bool(before["is_credited"])
-        self._paid[quote_id] = paid_quote_row(held, self.now, receipt.slot, is_credited=is_credited)
-        return held.offer.account
+        self._paid[quote_id] = paid_quote_row(held, self.now, receipt.slot, is_credited=False)
 
-    def _receipt_draft(self, receipt: Receipt, number: int, given: list[Given]) -> Draft:
-        shares = [
-            [row["quote_id"], row["amount"], row["seconds"]]
-            for row in self._allocations
-            if row["receipt_number"] == number
-        ]
-        detail = {"signature": receipt.signature, "slot": receipt.slot, "account": receipt.account}
+    def _receipt_drafts(self, receipt: Receipt, number: int, given: list[Given]) -> list[Draft]:
+        """One entry; of several accounts' money, one for each share too: each can be shown its own."""
+        rows = [row for row in self._allocations if row["receipt_number"] == number]
+        if len({part.account for part in given}) <= 1:
+            return [self._receipt_draft(receipt, given, rows)]
+        drafts = [self._receipt_draft(receipt, (), ())]
+        for row, part in zip(rows, given, strict=True):
+            key = share_key(receipt, row["quote_id"])
+            drafts.append(self._given_draft("share", key, receipt, part, row))
+        return drafts
+
+    def _receipt_draft(
+        self, receipt: Receipt, given: Sequence[Given], rows: Iterable[Mapping[str, Any]]
+    ) -> Draft:
+        shares = [[row["quote_id"], row["amount"], row["seconds"]] for row in rows]
         return Draft(
             kind="receipt",
             key=receipt_key(receipt),
             at_ms=self.now,
             postings=receipt_postings(receipt, given),
-            detail={**detail, "shares": shares},
+            detail={**receipt_detail(receipt), "shares": shares},
+        )
+
+    def _given_draft(
+        self, kind: str, key: str, receipt: Receipt, given: Given, row: Mapping[str, Any]
+    ) -> Draft:
+        return Draft(
+            kind=kind,
+            key=key,
+            at_ms=self.now,
+            postings=allocation_postings(receipt.asset, given),
+            detail=given_detail(receipt, row["quote_id"], given.amount, row["seconds"]),
         )

@@ -63,6 +63,10 @@ class RefundsPart(Access):
         """Those that have not ended, oldest first, behind the id `after`."""
         return await self._read(_open, after, limit)
 
+    async def refunds(self, limit: int, before: str | None) -> list[Refund]:
+        """All, newest first, from the one before the id `before`."""
+        return await self._read(_all, limit, before)
+
 
 def _request(new: NewRefund) -> Flow[Done[Refund | None]]:
     yield ASK.lock_ledger()
@@ -197,6 +201,10 @@ def _one(refund_id: str) -> Flow[Refund | None]:
 
 def _open(after: str, limit: int) -> Flow[list[Refund]]:
     return (yield from _whole((yield ASK.refunds_open(after=after, limit=limit))))
+
+
+def _all(limit: int, before: str | None) -> Flow[list[Refund]]:
+    return (yield from _whole((yield ASK.refunds(before=before, limit=limit))))
 
 
 def _whole(rows: Sequence[Any]) -> Flow[list[Refund]]:

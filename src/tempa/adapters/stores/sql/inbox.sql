@@ -8,6 +8,12 @@ update inbox set leased = 0, next_at = :now where state || '' = 'pending' and le
 -- As each source told of it.
 select * from inbox where signature = :signature order by number;
 
+-- name: inbox_states(signatures)
+-- How these stand, by any of their sources.
+select distinct signature, state
+from inbox
+where signature in (select value from json_each(cast(:signatures as text)));
+
 -- name: requeue_inbox(signature, now)!
 -- A person asks to look again, whatever came of it before: beside a receipt there may be money that was not
 -- credited, and what is in the ledger is not posted twice.

@@ -59,7 +59,8 @@ where number in (
         union
         select noted.number from quote as noted where noted.id = :quote_id
     )
-    and status = 'open';
+    and status = 'open'
+    and not exists (select 1 from receipt where receipt.signature = :signature);
 
 -- name: note_final(name, quote_id, slot, signature, now)!
 -- It is final. The time at which it was first heard of stays.
@@ -75,4 +76,40 @@ where number in (
         union
         select noted.number from quote as noted where noted.id = :quote_id
     )
-    and status in ('open', 'seen');
+    and status in ('open', 'seen')
+    and not exists (select 1 from receipt where receipt.signature = :signature);
+
+-- name: waiting_for(quote_id, reference)^
+-- The latest money in suspense that was meant for a quote, or that names it among others. A person waits for it.
+select anomaly.reason, anomaly.signature
+from anomaly
+join receipt on receipt.number = anomaly.receipt_number
+where anomaly.resolved_at is null
+    and (
+        anomaly.quote_id = :quote_id
+        or (
+            anomaly.quote_id is null
+            and (
+                receipt.labels like '%' || cast(:reference as text) || '%'
+                or receipt.labels like '%' || cast(:quote_id as text) || '%'
+            )
+        )
+    )
+order by anomaly.number desc
+limit 1;
+
+-- name: hold_quote(quote_id, reason, signature)!
+-- Other money waits for it still.
+update quote set reason = :reason, signature = :signature where id = :quote_id;
+
+-- name: reopen_quote(quote_id, status)!
+-- What was heard of a payment was of money that went elsewhere.
+update quote
+set status = :status,
+    reason = null,
+    signature = null,
+    seen_at = case when credited_at is null then null else seen_at end,
+    seen_slot = case when credited_at is null then null else seen_slot end,
+    final_at = case when credited_at is null then null else final_at end,
+    final_slot = case when credited_at is null then null else final_slot end
+where id = :quote_id;

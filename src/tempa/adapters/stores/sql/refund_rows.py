@@ -17,9 +17,11 @@ def refund_from(row: Mapping[str, Any], signings: Iterable[Mapping[str, Any]] = 
     mine = (one for one in signings if one["refund_number"] == row["number"])
     return Refund(
         id=row["id"],
+        anomaly_id=row["anomaly_id"],
         receipt=row["receipt_number"],
         cluster=row["cluster"],
         signature=row["signature"],
+        slot=row["slot"],
         asset=row["asset"],
         account=row["account"],
         amount=int(row["amount"]),

@@ -7,18 +7,29 @@ values (:id, :receipt_number, :anomaly_id, :quote_id, :amount, :destination, :no
 
 -- name: refund(refund_id)^
 -- One, with what was paid.
-select refund.*, receipt.cluster, receipt.signature, receipt.asset, receipt.account
+select refund.*, receipt.cluster, receipt.signature, receipt.slot, receipt.asset, receipt.account
 from refund
 join receipt on receipt.number = refund.receipt_number
 where refund.id = :refund_id;
 
 -- name: refunds_open(after, limit)
 -- Those that something has to be done about, oldest first; ids are in the order of time.
-select refund.*, receipt.cluster, receipt.signature, receipt.asset, receipt.account
+select refund.*, receipt.cluster, receipt.signature, receipt.slot, receipt.asset, receipt.account
 from refund
 join receipt on receipt.number = refund.receipt_number
 where refund.ended_at is null and refund.id > :after
 order by refund.id
+limit :limit;
+
+-- name: refunds(before, limit)
+-- All of them, newest first.
+select refund.*, receipt.cluster, receipt.signature, receipt.slot, receipt.asset, receipt.account
+from refund
+join receipt on receipt.number = refund.receipt_number
+where cast(:before as text) is null or refund.number < (
+    select edge.number from refund as edge where edge.id = :before
+)
+order by refund.number desc
 limit :limit;
 
 -- name: signings_of(refund_numbers)
