@@ -13,6 +13,7 @@ import pytest
 from tempa.core.errors import Refusal
 from tempa.settlement.attestation import Attestor
 from tempa.settlement.check import Checked, check_proof
+from tempa.settlement.journal import JournalEntry, Posting, customer_account, seal
 from tempa.settlement.leaves import receipt_leaf
 from tempa.settlement.merkle import leaf_hash, root_of
 from tempa.settlement.proof import Proofs
@@ -159,6 +160,26 @@ async def test_an_account_is_shown_its_own_part_only(shop: Shop) -> None:
     assert (await check(shop, signature)).seconds == 60 + 30
     assert await proofs_of(shop.bench).proof(alone, "acme") is None
     assert await proofs_of(shop.bench).proof("unknown") is None
+
+
+async def test_an_entry_of_several_accounts_is_hidden_and_shows_nothing(
+    lite: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ledgers have them whose shares were booked together."""
+    signature = await lite.pays(7_200, await lite.quote(await lite.instance()))
+    (entry,) = await lite.bench.store.journal(0, 10)
+    lines = (*entry.draft.postings, Posting(customer_account("globex"), USD, 0))
+
+    async def entries(_: object) -> list[JournalEntry]:
+        return [seal(replace(entry.draft, postings=lines), entry.number, entry.previous_hash)]
+
+    monkeypatch.setattr(lite.bench.store, "entries", entries)
+    document = await proof(lite, signature, "acme")
+
+    assert "globex" not in json.dumps(document)
+    problems = check_proof(document)
+    assert isinstance(problems, list)
+    assert "No entry of the journal that can be read tells of the receipt." in {one.words for one in problems}
 
 
 def shared(answer: dict[str, Any], first: str, second: str) -> dict[str, Any]:

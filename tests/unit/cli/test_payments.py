@@ -350,7 +350,10 @@ def test_what_has_not_the_columns_of_a_ledger_is_no_statement(
     file = tmp_path / "statement.csv"
     file.write_bytes(content)
 
-    assert tempa.run("payments", "verify-statement", str(file)).exit_code == 2
+    refused = tempa.run("payments", "verify-statement", str(file))
+
+    assert refused.exit_code == 2
+    assert "is no statement" in refused.stderr or "cannot be read" in refused.stderr
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
