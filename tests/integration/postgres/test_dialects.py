@@ -72,7 +72,8 @@ def sqlite_shape(path: Path) -> tuple[set[tuple[str, str, bool]], dict[str, tupl
 def index_body(definition: str) -> str:
     """What follows the table: columns and predicate, without the spelling of either database."""
     _, _, body = definition.lower().partition(" on ")
-    body = re.sub(r"::text|using btree|public\.|\bany\b|\barray\b|[()\[\]'\"]", "", body)
+    body = re.sub(r" collate \"c\"", "", body)  # bytes, as SQLite compares in any case
+    body = re.sub(r"::text|::integer|using btree|public\.|\bany\b|\barray\b|[()\[\]'\"]", "", body)
     return " ".join(body.replace(" in ", " = ").replace(",", " ").split())
 
 
