@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import os
 import sqlite3
 import sys
@@ -49,7 +48,6 @@ class Played:
 @cache
 def ground() -> Ground:
     """One a process: what is played on it is taken back."""
-    logging.getLogger("tempa").setLevel(logging.CRITICAL)  # what goes wrong here is meant to
     return Ground()
 
 
