@@ -16,6 +16,7 @@ entry) in test_incidents.py.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -64,10 +65,16 @@ PER_HUNDRED = {
 }
 
 
+def silence() -> None:
+    """In a process of the pool: what goes wrong in a history is meant to."""
+    logging.getLogger("tempa").setLevel(logging.CRITICAL)
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
     cores = len(os.sched_getaffinity(0))
-    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as made:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=spawn, initializer=silence) as made:
         yield made
 
 
