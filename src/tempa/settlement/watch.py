@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tempa.core.errors import StoreUnavailable
@@ -193,24 +193,13 @@ class TreasuryWatch:
         return await asyncio.gather(*asked)
 
     async def _admitted(self, treasury: Treasury) -> Treasury | Delay:
-        addresses = {row.address for row in treasury.accounts} | {row.asset for row in treasury.accounts}
-        states: dict[str, Mapping[str, Any] | None] = {}
-        for address in sorted(addresses - {SOL, self.wallet}):
-            state = await self._state(address)
-            if isinstance(state, Delay):
-                return state
-            states[address] = state
-        return admitted(treasury, states)
-
-    async def _state(self, address: str) -> Mapping[str, Any] | Delay | None:
-        """As the first node that answers has it."""
-        answers: list[Mapping[str, Any] | Trouble | None] = []
-        for node in self.quorum.usable:
-            answer = await _state(node, address)
-            if not isinstance(answer, Trouble):
-                return answer
-            answers.append(answer)
-        return Delay(*_trouble(answers))
+        """Refused is what any node refuses: one that lies or lags cannot hide a freeze or a delegate."""
+        looks = await asyncio.gather(*(_looked_at(node, treasury) for node in self.quorum.usable))
+        seen = [look for look in looks if not isinstance(look, Trouble)]
+        if not seen:
+            return Delay(*_trouble(looks))
+        rows = zip(*(look.accounts for look in seen), strict=True)
+        return replace(treasury, accounts=tuple(map(_strictest, rows)))
 
     async def _tell(self, seen: Treasury) -> None:
         """Of what changed: an alarm for a person where nothing may be credited any more."""
@@ -223,6 +212,23 @@ class TreasuryWatch:
             elif await self.store.clear_anomaly(_key(row), "The account and its mint are in order again."):
                 _logger.info("%s takes payments again", row.address)
             self._told[row.address] = row.refusal or ""
+
+
+async def _looked_at(node: Chain, treasury: Treasury) -> Treasury | Trouble:
+    """The treasury as one node shows it."""
+    addresses = {place for row in treasury.accounts if row.asset != SOL for place in (row.address, row.asset)}
+    states: dict[str, Mapping[str, Any] | None] = {}
+    for address in sorted(addresses):
+        state = await _state(node, address)
+        if isinstance(state, Trouble):
+            return state
+        states[address] = state
+    return admitted(treasury, states)
+
+
+def _strictest(views: Sequence[TreasuryAccount]) -> TreasuryAccount:
+    """Of one account as each node shows it."""
+    return next((row for row in views if row.refusal), views[0])
 
 
 def _key(row: TreasuryAccount) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from tempa.settlement.model import SOL
 from tempa.settlement.ports import AccountState
 from tempa.settlement.watch import ListedMint
+from tempa.testing.devchain import instructions as make
 from tempa.testing.devchain.faults import Fault
-from tests.integration.chains.till import Till
+from tests.integration.chains.till import FINAL_SLOTS, Till
 
 if TYPE_CHECKING:
     import pytest
@@ -106,3 +107,34 @@ async def test_who_asks_right_after_the_start_waits_until_the_treasury_is_known(
     await till.watch.look()
 
     assert await asking == till.watch.treasury
+
+
+class Hider:
+    """A node that shows no account's delegate."""
+
+    def __init__(self, node: Chain) -> None:
+        self._node = node
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._node, name)
+
+    async def account(self, address: str, *, min_context_slot: int | None = None) -> AccountState | Trouble:
+        answer = await self._node.account(address, min_context_slot=min_context_slot)
+        assert isinstance(answer, AccountState)
+        if answer.value is not None:
+            answer.value["data"]["parsed"]["info"].pop("delegate", None)
+        return answer
+
+
+async def test_one_node_cannot_hide_that_somebody_else_may_empty_an_account(till: Till) -> None:
+    honest = till.quorum.nodes
+    till.quorum.nodes = (Hider(honest[0]), honest[1], honest[2])  # type: ignore[assignment]
+    chain = till.chain
+    account = chain.treasury.account(chain.mint)
+    chain.treasury.send(make.approve(account, chain.payer.key, chain.treasury.key, 5))
+    chain.cluster.tick(FINAL_SLOTS)
+    await till.watch.look()
+
+    treasury = till.watch.treasury
+    assert treasury is not None
+    assert [row.refusal for row in treasury.accounts] == [None, "account_delegated"]
