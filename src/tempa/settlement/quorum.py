@@ -152,6 +152,8 @@ class Quorum:
         """Verify one transaction, on as many nodes as its value asks for."""
         if not is_signature(signature):  # a node would call it our fault, an alarm
             return Agreed(Verdict(signature=signature, reason="invalid_signature"), ())
+        if not self.treasury.accounts:  # at start: any payment would be called nobody's, for good
+            return Held("treasury_unknown")
         poll = _Poll(signature, self.treasury, self._rule, len(self.nodes))
         for nodes in self._waves():
             answers = await asyncio.gather(*(self._asked(node, signature) for node in nodes))

@@ -93,12 +93,11 @@ def test_a_backup_that_is_told_to_end_leaves_nothing(data: Path, tmp_path: Path,
     (data / "credentials.json").unlink()
     os.mkfifo(data / "credentials.json")
     command = [sys.executable, "-m", "tempa", "backup", str(tmp_path / form), "--data", str(data)]
-    with (
-        subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process,
-        (data / "credentials.json").open("wb"),  # returns when the other end reads
-    ):
-        assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".partial")]
-        process.send_signal(signal.SIGTERM)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        with (data / "credentials.json").open("wb"):  # returns when the other end reads
+            assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".partial")]
+            process.send_signal(signal.SIGTERM)
+        # The pipe is closed: a signal that came just before the read began is seen behind it.
         assert process.wait(TIMEOUT_SECONDS) == 128 + signal.SIGTERM
 
     assert [path.name for path in tmp_path.iterdir()] == ["data"]

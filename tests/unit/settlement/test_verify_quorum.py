@@ -105,6 +105,20 @@ async def test_two_nodes_that_agree_are_enough() -> None:
     assert asked[2].asked == 0
 
 
+async def test_before_the_treasurys_accounts_are_known_nothing_is_decided() -> None:
+    """A server has just started: a payment, or a refund of its own, would be called nobody's for good."""
+    asked = nodes(HONEST, HONEST)
+    quorum = Quorum(asked, replace(TREASURY, accounts=()), Rule())
+    await quorum.look()
+
+    outcome = await quorum.check(SIGNATURE)
+
+    assert isinstance(outcome, Held)
+    assert outcome.reason == "treasury_unknown"
+    quorum.treasury = TREASURY
+    assert isinstance(await quorum.check(SIGNATURE), Agreed)
+
+
 @pytest.mark.parametrize("name", sorted(set(LIES) - {"sol"}))
 @pytest.mark.parametrize("place", [0, 1, 2])
 async def test_one_lying_node_of_three_never_changes_a_balance(name: str, place: int) -> None:
