@@ -48,7 +48,7 @@ REASONS: Mapping[str, Reason] = {
         " or hides some. The other nodes are read instead; add one that keeps its whole history.",
         answer_unreadable="The node's answer is no transaction that can be read. Tempa asks again.",
         answer_mismatch="The node answered with another transaction than asked for. Tempa asks again.",
-        treasury_unknown="The treasury's accounts are not known yet, right after the start. Tempa asks again.",
+        treasury_unknown="The treasury's accounts are not known yet, just after a start. Tempa asks again.",
         lookup_failed="Looking it up broke, by a fault of Tempa's own: its log says how. Tempa tries again.",
         meta_missing="The node has the transaction without its balances. Tempa asks another one.",
         nodes_too_few="Not enough nodes could confirm a payment of this size. Tempa asks again; add nodes to"
